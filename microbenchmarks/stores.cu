@@ -47,16 +47,18 @@ extern "C" __global__ void store_stream(unsigned* data, int stores, long long* c
   }
 }
 
-// cycles[0], cycles[1]: of `stores` stores, and of twice as many, whose lanes are `distance` bytes apart.
+// cycles[0], cycles[1]: of `stores` stores, and of twice as many, whose lanes are `distance` bytes apart. Each store of
+// each warp has 2 KB of its own: an L2 slice that writes parts of sectors slowly is not what limits them.
 extern "C" __global__ void store_strided(char* data, int distance, int stores, long long* cycles) {
-  char* p = data + (threadIdx.x % 32) * distance;
+  char* p = data + (threadIdx.x / 32) * stores * 4096L + (threadIdx.x % 32) * distance;
 #pragma unroll 1
   for (int part = -1; part < 2; ++part) {
     const int count = part < 0 ? 8 : stores << part;
     __syncthreads();
     const long long begin = clock64();
 #pragma unroll 8
-    for (int i = 0; i < count; ++i) asm volatile("st.global.u32 [%0], %1;" ::"l"(p), "r"(i) : "memory");
+    for (int i = 0; i < count; ++i)
+      asm volatile("st.global.u32 [%0], %1;" ::"l"(p + i * 2048L), "r"(i) : "memory");
     __threadfence();
     __syncthreads();
     if (part >= 0 && threadIdx.x == 0) cycles[part] = clock64() - begin;

@@ -6,7 +6,8 @@ from simt.errors import SpecError
 from simt.spec import Spec, available, load_spec
 
 NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
-VARIANTS = ["titanv", "a100-pcie", "h100-pcie"]  # of silicon, with nothing of Accel-Sim's
+# Of silicon, with nothing of Accel-Sim's.
+VARIANTS = ["titanv", "a100-pcie", "h100-pcie", "rtx4090", "l40s", "rtx5090"]
 WIDE = ["r9nano", "mi100"]
 
 
@@ -52,6 +53,9 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
         ("titanv", 652.8, 4.5),
         ("a100-pcie", 1935, 40),
         ("h100-pcie", 2039, 50),
+        ("rtx4090", 1008, 72),
+        ("l40s", 864, 96),
+        ("rtx5090", 1792, 96),
         ("r9nano", 512, 2),
         ("mi100", 1229, 8),
     ],

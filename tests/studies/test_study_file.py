@@ -155,6 +155,11 @@ WRONG = [
     ('input = ["x.py"]', r"input: unknown key; did you mean inputs"),
     ('inputs = [{input = "small.py", sise = 3}]', r"inputs\[1\]\.sise: unknown key; did you mean size"),
     ('inputs = ["nothing.py"]', "nothing.py: there is no such file"),
+    ('inputs = ["lonely.cu"]', "lonely.cu: its driver .*lonely.py is missing"),
+    (
+        'inputs = [{input = "small.py", driver = "small.py"}]',
+        "small.py: a Python program is its own driver",
+    ),
     ('inputs = ["nothing"]', "inputs: nothing: there is no such file, example or workload"),
     ('inputs = ["small.py", "small.py"]', "inputs: 'small' occurs twice"),
     ('inputs = ["small.py"]\ngpus = ["h1000"]', "there is no GPU called 'h1000'"),
@@ -196,6 +201,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
 def test_mistakes_name_file_key_found_and_expected(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "lonely.cu").touch()
     with pytest.raises(SimtError, match=message) as raised:
         print(load(tmp_path, text).points)
     assert str(raised.value).startswith(f"{tmp_path / 'study.toml'}: ")

@@ -211,10 +211,12 @@ def test_unknown_opcodes_warn_once(tmp_path: Path) -> None:
         (86, "ampere", False),
         (89, "ampere", False),
         (90, "hopper", False),
-        (100, "hopper", True),
-        (120, "hopper", True),
+        (100, "blackwell", False),
+        (120, "blackwell", False),
+        (122, "blackwell", True),
+        (95, "hopper", True),
         (20, "kepler", True),
-        (0, "hopper", True),
+        (0, "blackwell", True),
     ],
 )
 def test_tables_by_sm_version(sm: int, name: str, warns: bool) -> None:
@@ -227,6 +229,22 @@ def test_every_builtin_table_knows_the_basics() -> None:
         assert {"FFMA", "LDG", "LDS", "STS", "BAR", "EXIT", "BRA", "MUFU", "DFMA", "MEMBAR"} <= set(
             table.opcodes
         )
+
+
+@pytest.mark.parametrize(
+    ("opcode", "unit"),
+    [
+        ("FFMA2", Unit.Fp32),
+        ("LDCU.64", Unit.Uniform),
+        ("QMMA.16832.F32.E4M3.E4M3", Unit.Tensor),
+        ("UTCHMMA", Unit.Tensor),
+        ("HGMMA.64x64x16.F32", Unit.Tensor),
+        ("UMEMSETS.64", Unit.Memory),
+    ],
+)
+def test_opcodes_of_blackwell(opcode: str, unit: Unit, tmp_path: Path) -> None:
+    (found,) = classified(tmp_path, f"ffffffff 0 {opcode} 0 0 0", table=load_table("blackwell"))
+    assert found["unit"] == unit
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:

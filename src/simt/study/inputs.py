@@ -13,8 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from simt import _engine
-from simt.errors import StudyError
+from simt.errors import LaunchError, StudyError
 from simt.files import require_file
+from simt.program import script_of
 from simt.version import __version__
 
 _PACKAGE = Path(__file__).parents[1]
@@ -73,8 +74,10 @@ def sources(program: Path, driver: Path | None) -> list[Path]:
     Raises StudyError where one cannot be read.
     """
     found: dict[Path, None] = {}
-    script = driver if driver or program.suffix == ".py" else program.with_suffix(".py")
-    waiting = [program] if script is None else [program, script]
+    try:
+        waiting = [program, script_of(program, driver)]
+    except LaunchError as error:
+        raise StudyError(str(error)) from None
     while waiting:
         path = waiting.pop()
         if path in found:

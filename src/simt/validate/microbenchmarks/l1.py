@@ -202,7 +202,7 @@ def store_coalescing(device: Device) -> float:
     kernel, threads, stores = device.kernel("stores.cu", "store_strided"), 512, 16
     times = {}
     for distance in (4, 8, 16, 32, 64):
-        data, cycles = device.zeros(32 * distance // 4, np.uint32), device.zeros(2, np.int64)
+        data, cycles = device.zeros(threads // 32 * stores * 1024, np.uint32), device.zeros(2, np.int64)
         kernel(1, threads, data, np.int32(distance), np.int32(stores), cycles)
         once, twice = device.numpy(cycles)
         times[distance] = float(twice - once)
