@@ -89,26 +89,6 @@ def run_program(
         main(gpu, module, **options)
 
 
-def script_of(path: Path, driver: Path | None) -> Path:
-    """The Python file that runs a program: itself, or its driver.
-
-    Raises LaunchError if the program or its driver is missing, or a Python file has a driver.
-    """
-    if not path.exists():
-        raise LaunchError(f"{path}: there is no such file")
-    if path.suffix == ".py":
-        if driver is not None:
-            raise LaunchError(f"{path}: a Python program is its own driver; --driver is for other files")
-        return path
-    script = driver or path.with_suffix(".py")
-    if not script.exists():
-        raise LaunchError(
-            f"{path}: its driver {script} is missing. Write one with a function `main(gpu, module)` that "
-            f"makes the arrays and launches the kernels, or name another with --driver"
-        )
-    return script
-
-
 def profiled(
     program: Path | Workload,
     gpu: str | Spec = "h100",
@@ -127,6 +107,26 @@ def profiled(
     with device.profiled() as found:
         run_program(program, device, driver, size)
     return found.profile()
+
+
+def script_of(path: Path, driver: Path | None) -> Path:
+    """The Python file that runs a program: itself, or its driver.
+
+    Raises LaunchError if the program or its driver is missing, or a Python file has a driver.
+    """
+    if not path.exists():
+        raise LaunchError(f"{path}: there is no such file")
+    if path.suffix == ".py":
+        if driver is not None:
+            raise LaunchError(f"{path}: a Python program is its own driver; --driver is for other files")
+        return path
+    script = driver or path.with_suffix(".py")
+    if not script.exists():
+        raise LaunchError(
+            f"{path}: its driver {script} is missing. Write one with a function `main(gpu, module)` that "
+            f"makes the arrays and launches the kernels, or name another with --driver"
+        )
+    return script
 
 
 def _describe(outputs: Outputs) -> None:

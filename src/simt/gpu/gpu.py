@@ -61,7 +61,8 @@ class GPU(Programs, ArrayCreation, Texturing):
     set, threads, timeline, window, progress, policies, controller, power, clock: as in `simt.simulate`. The
         parts that a controller leaves out are still executed, so values are those of a full simulation.
     plan: time only its launches, or those with the given ids (from 1); the others are executed without
-        timing. With a Plan, `result().sampling` then has estimated totals of all launches.
+        timing, and leave in the L2 and the instruction caches what they access. With a Plan,
+        `result().sampling` then has estimated totals of all launches.
     memory: bytes of device memory, by default the specification's; only the part that is used takes host
         memory.
     max_cycles, timeout: raise LimitReached if a timed launch runs after about this many core cycles of timed
