@@ -132,6 +132,8 @@ def plot(studies: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.axvline(0, color=INK["faint"], linewidth=1)
     axes.set_xlabel("mean error without it, less that with it (points)")
     axes.set_xscale("symlog", linthresh=1)
+    axes.set_xticks([-10, -5, -2, -1, 0, 1, 2, 5, 10], ["-10", "-5", "-2", "-1", "0", "1", "2", "5", "10"])
+    axes.set_xlim(min(-2, axes.get_xlim()[0]), max(2, axes.get_xlim()[1]))
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.legend(frameon=False)
     save(figure, path)

@@ -216,11 +216,19 @@ def test_counts_that_are_not_known_are_named() -> None:
         ("DMMA.884", "tensor.fp64", 256),
         ("BMMA.168256.XOR.POPC", "tensor.binary", 32768),
         ("DFMA", "instructions.fp64_fma", 0),
+        ("LDCU.64", "instructions.move", 0),
         ("WHATEVER", "instructions.int_add", 0),
     ],
 )
 def test_classes_of_opcodes(opcode: str, key: str, multiply_adds: int) -> None:
     assert energy_class(opcode) == (key, multiply_adds)
+
+
+@pytest.mark.parametrize(
+    "opcode, key", [("UTCHMMA", "fp16"), ("UTCIMMA", "int8"), ("UTCMXQMMA", "fp8"), ("UTCOMMA", "fp8")]
+)
+def test_types_of_tensor_memory_instructions(opcode: str, key: str) -> None:
+    assert energy_class(opcode)[0] == f"tensor.{key}"
 
 
 def test_every_opcode_of_the_tables_has_a_class() -> None:

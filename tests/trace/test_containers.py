@@ -223,7 +223,7 @@ def test_check_reports_each_kernel(tmp_path: Path) -> None:
     (tmp_path / "kernel-1.traceg").write_text(TEXT)
     (tmp_path / "kernel-2.traceg").write_text(TEXT[:-20])
     (tmp_path / "kernel-3.traceg").write_text(
-        header(binary_version=103) + cta("0,0,0", ["0000 1 0 FROB 0 0 0"])
+        header(binary_version=95) + cta("0,0,0", ["0000 1 0 FROB 0 0 0"])
     )
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\nkernel-2.traceg\nkernel-3.traceg\n")
     reports, warnings = check_trace(tmp_path)
@@ -233,7 +233,7 @@ def test_check_reports_each_kernel(tmp_path: Path) -> None:
     assert reports[0].notes == ["2 of the grid's 4 thread blocks are not in the trace"]
     assert "truncated" in str(reports[1].problem)
     assert reports[2].notes == [
-        "no opcode table for sm_103; the nearest, hopper (sm_90), is used",
+        "no opcode table for sm_95; the nearest, hopper (sm_90), is used",
         "3 of the grid's 4 thread blocks are not in the trace",
         "opcode FROB is unknown; simulated as an integer operation",
     ]

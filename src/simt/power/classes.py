@@ -16,22 +16,23 @@ _NAMES = {
     "int_mad": "IMAD IMUL IMUL32I IMADSP XMAD VMAD",
     "int_compare": "ISETP ISET ICMP IMNMX IABS VIMNMX VIMNMX3 VIADDMNMX VHMNMX VMNMX VSET",
     "int_bits": "POPC FLO BREV",
-    "move": "MOV MOV32I S2R CS2R LDC GETLMEMBASE SETLMEMBASE LEPC B2R R2B RPCMOV BMOV QSPC MOVM SETCTAID",
+    "move": "MOV MOV32I S2R CS2R CS2UR LDC LDCU GETLMEMBASE SETLMEMBASE LEPC B2R R2B RPCMOV BMOV QSPC MOVM "
+    "SETCTAID",
     "convert": "F2F F2I I2F I2I I2IP FRND F2FP I2FP F2IP RRO",
-    "fp32_add": "FADD FADD32I FSWZADD FSWZ",
-    "fp32_mul": "FMUL FMUL32I",
-    "fp32_fma": "FFMA FFMA32I",
-    "fp32_compare": "FMNMX FSET FSETP FSEL FCMP FCHK",
-    "fp16_add": "HADD2 HADD2_32I HMNMX2 HSET2 HSETP2",
+    "fp32_add": "FADD FADD2 FADD32I FSWZADD FSWZ",
+    "fp32_mul": "FMUL FMUL2 FMUL32I",
+    "fp32_fma": "FFMA FFMA2 FFMA32I",
+    "fp32_compare": "FMNMX FMNMX3 FSET FSETP FSEL FCMP FCHK",
+    "fp16_add": "HADD2 HADD2_32I FHADD HMNMX2 HSET2 HSETP2",
     "fp16_mul": "HMUL2 HMUL2_32I",
-    "fp16_fma": "HFMA2 HFMA2_32I",
+    "fp16_fma": "HFMA2 HFMA2_32I FHFMA",
     "fp64_add": "DADD",
     "fp64_mul": "DMUL",
     "fp64_fma": "DFMA",
     "fp64_compare": "DSETP DSET DMNMX",
     "sfu": "MUFU",
     "shuffle": "SHFL",
-    "vote": "VOTE VOTE_VTG VOTEU MATCH REDUX ELECT",
+    "vote": "VOTE VOTE_VTG VOTEU MATCH REDUX CREDUX ELECT",
     "branch": "BRA BRX BRXU JMP JMX JMXU CALL CAL JCAL RET BRK BREAK CONT SSY PBK PCNT PRET LONGJMP PLONGJMP "
     "PEXIT SYNC BSSY BSYNC BPT KIL KILL RTT WARPSYNC YIELD ENDCOLLECTIVE",
     "barrier": "BAR MEMBAR FENCE ERRBAR CGAERRBAR UCGABAR_ARV UCGABAR_WAIT DEPBAR LDGDEPBAR NANOSLEEP "
@@ -39,9 +40,8 @@ _NAMES = {
     "WARPGROUPSET ACQBULK ACQSHMINIT CCTL CCTLL CCTLT UTMACCTL UTMACMDFLUSH",
     "nop": "NOP EXIT PMTRIG CSMTEST PREEXIT USETMAXREG USETSHMSZ REPLAY_START REPLAY_END",
     "texture": "TEX TEXS TLD TLD4 TLD4S TLDS TMML TXD TXQ TXA SULD SUST SURED SUATOM SUQUERY SULDGA SUSTGA",
-    "load_store": "LD LDG LDL LDS LDSM LDGSTS LDSLK ST STG STL STS STSM STAS STSCUL ATOM ATOMG ATOMS RED "
-    "REDG "
-    "REDAS SYNCS ARRIVES UBLKCP UBLKPF UBLKRED UTMALDG UTMAPF UTMASTG UTMAREDG UMEMSETS",
+    "load_store": "LD LDG LDGMC LDL LDT LDTM LDS LDSM LDGSTS LDSLK ST STG STL STS STSM STAS STSCUL STT STTM "
+    "ATOM ATOMG ATOMS RED REDG REDAS SYNCS ARRIVES UBLKCP UBLKPF UBLKRED UTMALDG UTMAPF UTMASTG UTMAREDG UMEMSETS",
 }
 _CLASS = {name: key for key, names in _NAMES.items() for name in names.split()}
 _FP8 = frozenset({"E4M3", "E5M2"})
@@ -79,14 +79,15 @@ def _by_modifier(name: str, modifiers: list[str]) -> str:
 
 
 def _tensor_type(name: str, modifiers: list[str]) -> str:
+    name = name.removeprefix("UTC").removeprefix("MX")  # of data-centre Blackwell
     if name.startswith("D"):
         return "fp64"
     if name.startswith("B"):
         return "binary"
     if name.startswith("I"):
         return "int4" if {"S4", "U4"} & set(modifiers) else "int8"
-    if name.startswith("Q") or _FP8 & set(modifiers):
-        return "fp8"
+    if name.startswith(("Q", "O")) or _FP8 & set(modifiers):
+        return "fp8"  # OMMA's FP4 has no energy of its own
     if "TF32" in modifiers:
         return "tf32"
     if "BF16" in modifiers:
