@@ -135,7 +135,7 @@ def plot(studies: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_xticks([-10, -5, -2, -1, 0, 1, 2, 5, 10], ["-10", "-5", "-2", "-1", "0", "1", "2", "5", "10"])
     axes.set_xlim(min(-2, axes.get_xlim()[0]), max(2, axes.get_xlim()[1]))
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower left")
     save(figure, path)
 
 
