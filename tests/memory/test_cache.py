@@ -53,6 +53,20 @@ def test_merged_reads_come_out_in_order_when_the_data_is_there() -> None:
     assert c.ready() == [11, 12, 13]
 
 
+def test_a_line_replaced_while_its_reads_still_wait_for_their_turn_is_not_reserved_for_ever() -> None:
+    c = cache()
+    for address, token in ((0, 11), (0, 12), (LINE, 13)):
+        c.access(address, token=token)
+    c.fill(0)
+    c.fill(LINE)
+    assert c.access(2 * LINE, token=14) == "miss" and not c.contains(0)
+    # Merged into the MSHR of address 0, whose data has come: nothing else will fill the line.
+    assert c.access(0, token=15) == "miss"
+    assert c.contains(0) and c.access(0) == "hit"
+    assert [m[0] for m in c.misses()] == [0, LINE, 2 * LINE]
+    assert c.ready() == [11, 12, 15, 13]
+
+
 def test_least_recently_used_way_is_evicted() -> None:
     c = cache()
     read_in(c, 0)

@@ -268,6 +268,9 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
     misses_.push_back(miss);
   }
   wait_in(mshr, access);
+  // Its data may have come, and the line that it filled may have been replaced, while accesses still wait for
+  // their turn: no other fill will come.
+  if (merged && allocate_on_miss_ && mshrs_[mshr].arrived) arrive(line, sector_of(access.address), mshr);
   if (found == Probe::HitReserved) return CacheOutcome::HitReserved;
   if (merged && !allocate_on_miss_) return CacheOutcome::HitReserved;
   return found == Probe::SectorMiss ? CacheOutcome::SectorMiss : CacheOutcome::Miss;
@@ -349,6 +352,8 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
     }
     l.modified_on_fill |= bit;
     written_[line][sector] |= access.byte_mask;
+    if (const uint32_t mshr = find_mshr(unit); mshr != none && mshrs_[mshr].arrived)
+      arrive(line, sector, mshr);
     return outcome;
   }
   modify(line, sector, access.byte_mask);
@@ -371,16 +376,8 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
     }
     if (line != none && !((lines_[line].valid | lines_[line].modified) & bit)) lines_[line].reserved |= bit;
   }
-  if (line != none && (lines_[line].reserved & bit)) {
-    Line& l = lines_[line];
-    l.reserved &= static_cast<uint8_t>(~bit);
-    l.valid |= bit;
-    if (l.modified_on_fill & bit)
-      modify(line, sector, written_[line][sector]);
-    else if (mshrs_[mshr].atomic)
-      modify(line, sector, ~0u);
-    l.modified_on_fill &= static_cast<uint8_t>(~bit);
-  }
+  if (line != none) arrive(line, sector, mshr);
+  mshrs_[mshr].arrived = true;
   if (mshrs_[mshr].count == 0) {  // a fetch that only completes a write
     free_mshr(mshr);
     return;
@@ -388,6 +385,19 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   mshrs_[mshr].next = none;
   (ready_tail_ == none ? ready_head_ : mshrs_[ready_tail_].next) = mshr;
   ready_tail_ = mshr;
+}
+
+void SectoredCache::arrive(uint32_t line, uint32_t sector, uint32_t mshr) {
+  Line& l = lines_[line];
+  const auto bit = static_cast<uint8_t>(1u << sector);
+  if (!(l.reserved & bit)) return;
+  l.reserved &= static_cast<uint8_t>(~bit);
+  l.valid |= bit;
+  if (l.modified_on_fill & bit)
+    modify(line, sector, written_[line][sector]);
+  else if (mshrs_[mshr].atomic)
+    modify(line, sector, ~0u);
+  l.modified_on_fill &= static_cast<uint8_t>(~bit);
 }
 
 uint64_t SectoredCache::pop_ready() {

@@ -154,6 +154,7 @@ class SectoredCache {
     uint32_t next = none;                 // whose data has arrived, or that is free
     uint32_t line = none;                 // that waits for the data, unless it has been invalidated since
     bool atomic = false;
+    bool arrived = false;  // the data; accesses may still wait for their turn
   };
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
 
@@ -193,6 +194,8 @@ class SectoredCache {
     return mshr_index_.find(unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; });
   }
   uint32_t add_mshr(uint64_t address, uint32_t line);
+  /// The data of an MSHR is in the sector, if that is reserved.
+  void arrive(uint32_t line, uint32_t sector, uint32_t mshr);
   void wait_in(uint32_t mshr, const CacheAccess& access);
   void free_mshr(uint32_t mshr);
 
