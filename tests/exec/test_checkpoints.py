@@ -159,13 +159,17 @@ STEPS = "for k in range(8): launch(b'step', 4, 128, address(), number(k))\nok(cu
 def test_resumed_timing_is_that_of_cold_caches(tmp_path: Path) -> None:
     finished = run(command(STEPS), "qv100", checkpoint_at="launch=6", checkpoint=tmp_path / "one")
     assert finished == Finished(0, ())
+
+    def timing(result: Result) -> list[dict[str, object]]:
+        """All of each launch but its number."""
+        return [{**x.to_json(detail=True), "index": None, "id": None} for x in result.launches]
+
     for gpu in ("qv100", "h100"):
-        (expected,) = run(command(STEPS), gpu, plan=[6, 7, 8]).results  # earlier ones are not timed
+        (expected,) = run(command(STEPS.replace("range(8)", "range(5, 8)")), gpu).results
         for _ in range(2):
             (found,) = run(command(STEPS), gpu, resume_from=tmp_path / "one").results
-            assert [x.to_json(detail=True) for x in found.launches] == [
-                x.to_json(detail=True) for x in expected.launches
-            ]
+            assert [x.id for x in found.launches] == [6, 7, 8]
+            assert timing(found) == timing(expected)
 
 
 @pytest.mark.slow
