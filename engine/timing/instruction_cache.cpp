@@ -122,8 +122,7 @@ void InstructionCache::insert_constants(uint64_t begin, uint64_t end) {
 void InstructionCache::insert_code(uint64_t begin, uint64_t end) {
   if (!shared_) insert_constants(begin, end);
   for (uint32_t sub_core = 0; sub_core < l0_.size(); ++sub_core)
-    for (uint64_t line = line_of(begin); line < end; line += line_bytes_)
-      l0_insert(sub_core, line);
+    for (uint64_t line = line_of(begin); line < end; line += line_bytes_) l0_insert(sub_core, line);
 }
 
 bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken) {
