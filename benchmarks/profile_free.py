@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plan_and_controller import SOURCE as MIXED
 
 from simt.control import Photon
 from simt.gpu import GPU
@@ -75,20 +76,6 @@ extern "C" __global__ void exchange(unsigned* x, int j, int k) {
   if (other <= i) return;
   unsigned a = x[i], b = x[other];
   if ((a > b) == ((i & k) == 0)) { x[i] = b; x[other] = a; }
-}
-"""
-MIXED = """
-extern "C" __global__ void smooth(float* x, int n, int rounds) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  float v = x[i % n];
-  for (int k = 0; k < rounds; ++k) v = v * 1.0001f + 0.5f;
-  if (i < n) x[i] = v;
-}
-extern "C" __global__ void spread(float* x, int n, int rounds) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  float v = 0.0f;
-  for (int k = 0; k < rounds; ++k) v += x[(i * 7 + k * 129) % n];
-  if (i < n) x[i] = v / (1 + rounds);
 }
 """
 MULTIGRID = """

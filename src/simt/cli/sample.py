@@ -372,7 +372,7 @@ def _read(
     program: _Program,
 ) -> Profile:
     found = None
-    if path.suffix in SUFFIXES or (path.name in WORKLOADS or path.name in examples()):
+    if path.suffix in SUFFIXES or path.name in WORKLOADS or path.name in examples():
         found = find_program(path)
     if found is not None:
         with contextlib.redirect_stdout(sys.stderr), stoppable():
