@@ -352,6 +352,7 @@ std::vector<std::tuple<uint32_t, uint32_t, std::string>> machine_code_refusals(c
 std::shared_ptr<LoadedModule> load_machine_code(
     const nb::dict& d, std::shared_ptr<DeviceMemory> memory,
     const std::vector<std::tuple<std::string, uint64_t, uint64_t, bool, bool>>& variables,
+    const std::vector<std::tuple<std::string, uint64_t, std::string>>& references,
     std::vector<uint64_t> allocations) {
   const simt::sass::Module module = machine_code_of(d);
   nb::gil_scoped_release release;
@@ -362,8 +363,19 @@ std::shared_ptr<LoadedModule> load_machine_code(
   loaded->program.allocations = std::move(allocations);
   for (const auto& [name, address, size, managed, hidden] : variables)
     loaded->program.machine_variables.push_back({name, address, size, managed, hidden});
+  for (const auto& [name, address, type] : references)
+    loaded->program.machine_references.push_back({name, address, type});
   loaded->lowered[0] = std::make_shared<const Lowering>(std::move(translated.lowering));
   return loaded;
+}
+
+/// The descriptor of a reference of machine code to which nothing is bound. type: as PTX writes it.
+nb::bytes unbound_reference(const std::string& type) {
+  simt::ptx::Variable variable;
+  variable.type = simt::ptx::type_named(type);
+  variable.size = simt::ptx::bytes(variable.type);
+  const TextureDescriptor descriptor = initial_descriptor(variable);
+  return nb::bytes(&descriptor, sizeof descriptor);
 }
 
 void bind_modules(nb::module_& m) {
@@ -410,6 +422,8 @@ void bind_modules(nb::module_& m) {
       .def_prop_ro("references",
                    [](const LoadedModule& self) {
                      nb::dict d;
+                     for (const MachineReference& r : self.program.machine_references)
+                       d[r.name.c_str()] = nb::make_tuple(r.address, r.type);
                      for (size_t i = 0; i < self.program.variables.size(); ++i) {
                        const auto& v = self.program.module.variables[i];
                        if (simt::ptx::is_opaque(v.type) && v.linkage != simt::ptx::Linkage::Extern)
@@ -471,10 +485,13 @@ void bind_modules(nb::module_& m) {
       "addresses given there.");
   m.attr("machine_code_window") = machine_code_window;
   m.def(
-      "load_machine_code", &load_machine_code, "code"_a, "memory"_a, "variables"_a, "allocations"_a,
+      "load_machine_code", &load_machine_code, "code"_a, "memory"_a, "variables"_a, "references"_a,
+      "allocations"_a,
       "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size, "
-      "whether managed). "
+      "whether managed, whether hidden). references: (name, address, PTX's type). "
       "allocations: addresses in memory that are freed with the module, if it is made.");
+  m.def("unbound_reference", &unbound_reference, "type"_a,
+        "The descriptor of a \"texref\", \"samplerref\" or \"surfref\" to which nothing is bound.");
   m.def("machine_code_refusals", &machine_code_refusals, "code"_a,
         "What `load_machine_code` would refuse: (section, instruction, why).");
 }

@@ -129,6 +129,13 @@ struct MachineVariable {
   bool hidden = false;  ///< made by the compiler: programs do not name it
 };
 
+/// A texture, sampler or surface reference of machine code: the address of its descriptor.
+struct MachineReference {
+  std::string name;
+  uint64_t address = 0;
+  std::string type;  ///< as PTX writes it, such as "texref"
+};
+
 /// The text of machine code.
 struct MachineListing {
   struct Line {
@@ -182,6 +189,7 @@ struct Program {
   std::vector<std::unique_ptr<Detail>> details;
   bool asks_for_workspace = false;  ///< reads the address of a cooperative launch's grid barrier
   std::vector<MachineVariable> machine_variables;
+  std::vector<MachineReference> machine_references;
   std::vector<uint64_t> allocations;  ///< of memory, made for machine code's variables
   std::vector<uint64_t> variables;  ///< address of each module variable (global, constant), or its offset in
                                     ///< shared memory

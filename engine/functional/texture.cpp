@@ -344,9 +344,11 @@ const TextureDescriptor* descriptor_at(Context& context, uint64_t address) {
 
 uint64_t descriptor_address(Context& context, uint32_t lower_half) {
   constexpr uint64_t half = uint64_t{1} << 32;
+  constexpr uint32_t named = 1u << 31;  // ptxas sets it in handles that it makes of references
   const uint64_t end = window::global + context.memory->capacity();
-  for (uint64_t address = window::global + lower_half; address < end; address += half)
-    if (descriptor_at(context, address)) return address;
+  for (const uint32_t handle : {lower_half, lower_half & ~named})
+    for (uint64_t address = window::global + handle; address < end; address += half)
+      if (descriptor_at(context, address)) return address;
   return lower_half;
 }
 

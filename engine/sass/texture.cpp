@@ -155,11 +155,16 @@ struct TextureQueryDetail : Detail {
 
 void run_texture_query(Context& c, const Op& op) {
   const auto& d = op.details<TextureQueryDetail>();
-  functional::Descriptors textures(c, d.texture, TextureDescriptor::Kind::Texture);
+  using enum TextureDescriptor::Kind;
+  alignas(64) uint64_t addresses[warp_lanes];
+  functional::reference_addresses(c, d.texture, addresses);
   alignas(64) uint32_t result[components][warp_lanes];
   each_lane(c, [&](int i) {
-    const TextureDescriptor& texture = textures.of(i);
-    const auto size = functional::dimensions_of(texture, row(c, d.level)[i]);
+    // ptxas makes TXQ of suq, too.
+    const TextureDescriptor* found = functional::descriptor_at(c, addresses[i]);
+    const auto kind = found && found->kind == Surface ? Surface : Texture;
+    const auto size =
+        functional::dimensions_of(functional::find_descriptor(c, addresses[i], kind, i), row(c, d.level)[i]);
     for (uint32_t e = 0; e < components; ++e) result[e][i] = size[e];
   });
   for (uint32_t e = 0; e < components; ++e) write_lanes(c, c.lanes<uint32_t>(d.destinations[e]), result[e]);

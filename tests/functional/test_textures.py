@@ -21,9 +21,7 @@ HEADER = ".version 8.5\n.target sm_90a{mode}\n.address_size 64\n"
 COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4}
 KINDS = {"1d": "1d", "2d": "2d", "3d": "3d", "a1d": "1d_layered", "a2d": "2d_layered"}
 
-no_references = ptx_only(
-    "simt does not execute machine code with texture references, samplers and surfaces by name"
-)
+no_samplers = ptx_only("simt does not execute machine code with samplers by name (texmode_independent)")
 
 
 @cache
@@ -493,7 +491,6 @@ def fresh(text: str) -> Any:
 
 
 @pytest.mark.parametrize("operation", [DIRECT, "mov.u64 %t, image;" + DIRECT.replace("[image", "[%t")])
-@no_references
 def test_references_can_be_bound_anew(operation: str) -> None:
     program = fresh(REFERENCE.replace("OPERATION", operation))
     out = np.zeros(4, np.int32)
@@ -503,7 +500,6 @@ def test_references_can_be_bound_anew(operation: str) -> None:
         assert out.tolist() == [0, factor, 2 * factor, 3 * factor]
 
 
-@no_references
 def test_modules_have_references_of_their_own() -> None:
     first, second = (fresh(REFERENCE.replace("OPERATION", DIRECT)) for _ in range(2))
     first.bind_texture("image", gpu().texture(np.full(4, 1, np.int32)))
@@ -515,7 +511,6 @@ def test_modules_have_references_of_their_own() -> None:
     assert out.tolist() == [2] * 4
 
 
-@no_references
 def test_nothing_bound_is_a_fault() -> None:
     program = fresh(REFERENCE.replace("OPERATION", DIRECT))
     with pytest.raises(ProgramFault, match="nothing is bound: 0 bytes into `image`") as caught:
@@ -523,7 +518,7 @@ def test_nothing_bound_is_a_fault() -> None:
     assert caught.value.kind == "invalid texture"
 
 
-@no_references
+@ptx_only("ptxas gives the parameter no bytes")
 def test_a_reference_as_parameter_of_a_kernel() -> None:
     text = REFERENCE.replace("OPERATION", DIRECT).replace(
         "(.param .b64 out)", "(.param .texref t, .param .b64 out)"
@@ -551,7 +546,7 @@ SAMPLERS = """.global .texref image;
         ("free", [0, 10, 30, 30]),
     ],
 )
-@no_references
+@no_samplers
 def test_independent_samplers(sampler: str, expected: list[float]) -> None:
     body = f"tex.1d.v4.f32.f32 {vector('o', 0, 4)}, [image, {sampler}, {{%i0}}];"
     launch = kernel(body, 1, 4, SAMPLERS, ", texmode_independent")
@@ -562,7 +557,7 @@ def test_independent_samplers(sampler: str, expected: list[float]) -> None:
     )
 
 
-@no_references
+@no_samplers
 def test_a_sampler_can_be_bound() -> None:
     body = f"tex.1d.v4.f32.f32 {vector('o', 0, 4)}, [image, free, {{%i0}}]; // bound"
     launch = kernel(body, 1, 4, SAMPLERS, ", texmode_independent")
@@ -573,13 +568,13 @@ def test_a_sampler_can_be_bound() -> None:
     assert found.tolist() == [4, 5, 19]
 
 
-@no_references
+@no_samplers
 def test_unknown_initialisers_are_refused() -> None:
     with pytest.raises(PtxError, match="addr_mode_0 = clamp_ogl is not supported"):
         fresh(".global .samplerref s = { addr_mode_0 = clamp_ogl };\n.entry k() { ret; }")
 
 
-@no_references
+@no_samplers
 def test_what_a_handle_points_to() -> None:
     declarations = ".global .texref tr; .global .samplerref sr; .global .surfref ur; .global .b64 other;"
     for name, expected in {"tr": [1, 0, 0], "sr": [0, 1, 0], "ur": [0, 0, 1], "other": [0, 0, 0]}.items():
@@ -599,7 +594,15 @@ def query(handle: Any, names: str, instruction: str = "txq") -> list[int]:
     return run(body, handle, [np.zeros(1, np.uint32)], len(names_))[0].tolist()
 
 
-@ptx_only("simt does not place .nv.unified.texrefDescSize, which ptxas' code for txq adds")
+def test_queries_of_sizes() -> None:
+    volume = gpu().texture(np.zeros((2, 3, 4), np.float32), filter="linear", normalized=True)
+    assert query(volume, "width height depth") == [4, 3, 2]
+    assert query(mipmap(), "width height") == [8, 0]
+    surface = gpu().surface(np.zeros((3, 4, 2), np.int16), channels=2)
+    assert query(surface, "width height depth", "suq") == [4, 3, 0]
+
+
+@ptx_only("simt does not place .nv.unified.texrefDescSize, which ptxas' code adds for what TXQ does not give")
 def test_queries() -> None:
     names = "width height depth array_size num_mipmap_levels num_samples normalized_coords filter_mode"
     volume = gpu().texture(np.zeros((2, 3, 4), np.float32), filter="linear", normalized=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simt.errors import SassError
@@ -21,7 +21,10 @@ INSTRUCTION_BYTES = 16
 # Attributes of .nv.info: EIATTR_...
 _MAX_THREADS, _CBANK_PARAM, _REQUIRED_THREADS, _FRAME_SIZE, _MIN_STACK_SIZE = 0x05, 0x0A, 0x10, 0x11, 0x12
 _KPARAM_INFO, _REGCOUNT, _CTAS_PER_CLUSTER = 0x17, 0x2F, 0x3D
-_ADDRESSES = (2, 4)  # relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol, in 64 bits
+# Relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol; R_CUDA_TEX_HEADER_INDEX and
+# R_CUDA_SURF_HEADER_INDEX: the handle of a reference. The bytes of each.
+_BYTES = {2: 8, 4: 8, 6: 4, 52: 4}
+_REFERENCES = {"STT_LOOS": "texref", 10: "texref", 11: "samplerref", 12: "surfref"}  # types of symbols
 # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32, R_CUDA_ABS47_34, R_CUDA_ABS55_16_34
 _IN_CODE = {56: "low", 57: "high", 58: "target", 75: "target"}
 _CONSTANT_VARIABLES = 3  # the constant bank that they are in
@@ -60,9 +63,10 @@ class Function:
 
 @dataclass(frozen=True)
 class AddressOf:
-    """Eight bytes that hold the address of a symbol. offset: where they are."""
+    """Where the address of a symbol is, or its lower half: the handle of a texture or a surface."""
 
     offset: int
+    bytes: int
     symbol: str
     addend: int
 
@@ -128,8 +132,8 @@ class Kernel:
 @dataclass(frozen=True)
 class Cubin:
     """arch: such as "sm_90a". is_linked: False for objects (nvcc -dc). kernels: in the order of the file.
-    constant_data: initial contents of constant variables. undefined: functions that it calls and does not
-    contain.
+    constant_data: initial contents of constant variables. references: texture and surface references by name,
+    with the type that PTX gives them. undefined: functions that it calls and does not contain.
     """
 
     name: str
@@ -138,6 +142,7 @@ class Cubin:
     kernels: tuple[Kernel, ...]
     variables: tuple[Variable, ...]
     constant_data: bytes
+    references: dict[str, str]
     undefined: tuple[str, ...]
     data: bytes
 
@@ -209,6 +214,11 @@ class _Reader:
             tuple(kernels),
             tuple(self._variables()),
             constants.data() if constants is not None else b"",
+            {
+                symbol.name: _REFERENCES[symbol["st_info"]["type"]]
+                for symbol in self._symbols
+                if symbol["st_info"]["type"] in _REFERENCES
+            },
             undefined,
             data,
         )
@@ -279,7 +289,7 @@ class _Reader:
             held = section["sh_type"] != "SHT_NOBITS"
             data = section.data()[start : start + size] if held else bytes(size)
             addresses = tuple(
-                AddressOf(x.offset - start, x.symbol, x.addend)
+                replace(x, offset=x.offset - start)
                 for x in (self._addresses(section.name) if held else ())
                 if start <= x.offset < start + size
             )
@@ -289,10 +299,11 @@ class _Reader:
         """What is to be put into a section once symbols have addresses."""
         data = self._sections[section].data()
         for at, kind, symbol, addend in self._relocations(section):
-            if kind not in _ADDRESSES:
+            if kind not in _BYTES:
                 raise SassError(f"{self._name}: {section}: relocation {kind} of {symbol} is not supported")
-            held = struct.unpack_from("<Q", data, at)[0]
-            yield AddressOf(at, symbol, held if addend is None else addend)
+            size = _BYTES[kind]
+            held = int.from_bytes(data[at : at + size], "little")
+            yield AddressOf(at, size, symbol, held if addend is None else addend)
 
     def _code_addresses(self, kernel: str) -> Iterator[AddressInCode]:
         code = self._sections[f".text.{kernel}"].data()

@@ -76,6 +76,7 @@ class _Placed:
     places: Mapping[str, int]
     allocations: list[int] = field(default_factory=list)
     variables: dict[str, tuple[int, int]] = field(default_factory=dict)
+    references: dict[str, int] = field(default_factory=dict)
     constant_address: int = 0
 
     def free(self) -> None:
@@ -95,7 +96,10 @@ class _Placed:
                 (_CONSTANT_SECTION, self.constant_address, len(cubin.constant_data), False, True)
             )
         self._bind_data(addresses)
-        return _engine.functional.load_machine_code(module, self.memory, variables, self.allocations)
+        references = [(name, place, cubin.references[name]) for name, place in self.references.items()]
+        return _engine.functional.load_machine_code(
+            module, self.memory, variables, references, self.allocations
+        )
 
     def module(
         self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]
@@ -119,6 +123,7 @@ class _Placed:
             for function in kernel.functions:
                 addresses[function.name] = addresses[kernel.name] + function.start
         addresses |= {name: address for name, (address, _) in self.variables.items()}
+        addresses |= self.references
         sections = [
             {
                 "name": kernel.name,
@@ -169,6 +174,8 @@ class _Placed:
             else:
                 address = self._allocate(variable.name, variable.data)
             self.variables[variable.name] = address, len(variable.data)
+        for name, kind in cubin.references.items():
+            self.references[name] = self._allocate(name, _engine.functional.unbound_reference(kind))
 
     def _allocate(self, name: str, data: bytes) -> int:
         place = self.places.get(name)
@@ -188,14 +195,14 @@ class _Placed:
         for variable in self.cubin.variables:
             for held in variable.addresses:
                 place = self.variables[variable.name][0] + held.offset
-                self.memory.write(place, self._bound(held, addresses))
+                self.memory.write(place, self._bound(held, addresses)[: held.bytes])
 
     def _banks(self, kernel: Kernel, addresses: dict[str, int]) -> dict[int, tuple[bytes, int]]:
         banks = {}
         for bank, contents in kernel.constants.items():
             image = bytearray(contents)
             for held in kernel.addresses[bank]:
-                image[held.offset : held.offset + 8] = self._bound(held, addresses)
+                image[held.offset : held.offset + held.bytes] = self._bound(held, addresses)[: held.bytes]
             address = self.constant_address if bank == _CONSTANT_VARIABLES else 0
             banks[bank] = bytes(image), address
         return banks
