@@ -13,20 +13,27 @@ using functional::TextureDescriptor;
 using functional::TextureReference;
 using Geometry = TextureDescriptor::Geometry;
 
-TextureReference take_handle(Translation& t, uint32_t index) {
+namespace {
+
+TextureReference handle_at(Place place) {
   TextureReference r;
   r.given = true;
   r.lower_half = true;
   r.address.base = Address::Base::Narrow;
+  r.address.place = place;
+  return r;
+}
+
+}  // namespace
+
+TextureReference take_handle(Translation& t, uint32_t index) {
   if (t.is(index, OperandKind::Uniform) || t.is(index, OperandKind::Register)) {
-    r.address.place = t.source(index);
     if (t.is(index + 1, OperandKind::Integer) && t.integer(index + 1) != 0)
       t.unsupported("an offset from its handle");
-    return r;
+    return handle_at(t.source(index));
   }
-  r.address.place = t.constant_word(static_cast<uint32_t>(t.integer(index)),
-                                    4 * static_cast<uint32_t>(t.integer(index + 1)));
-  return r;
+  return handle_at(t.constant_word(static_cast<uint32_t>(t.integer(index)),
+                                   4 * static_cast<uint32_t>(t.integer(index + 1))));
 }
 
 namespace {
@@ -86,6 +93,7 @@ void run_resident(Context& c, const Op& op) {
 
 /// TEX, TLD, TLD4, TXD [p,] d, d, a [, b], handle, geometry [, mask]. a: coordinates, of arrays the layer
 /// first (after them in TXD); b: level or derivatives, then offsets. p: whether texels were not resident.
+/// With .B the handle is not an operand but the first word of b, in TXD of a.
 void translate_fetch(Translation& t) {
   FetchDetail d;
   using Level = FetchDetail::Level;
@@ -93,7 +101,9 @@ void translate_fetch(Translation& t) {
   t.take("SCR");
   t.take("CL");
   const bool gathers = opcode == "TLD4", gradients = opcode == "TXD";
-  if (gathers) d.component = t.take_one_of({"R", "G", "B", "A"}, 0);
+  // The component comes before another B.
+  if (gathers) d.component = t.take_next_of({"R", "G", "B", "A"}, 0);
+  const uint32_t in_register = t.take("B") ? 1 : 0;
   const int level = t.take_one_of({"LL", "LZ"});
   if (level == 0) d.level_from = Level::Given;
   if (gradients) d.level_from = Level::Gradients;
@@ -108,18 +118,20 @@ void translate_fetch(Translation& t) {
   if (t.is(last, OperandKind::Integer)) mask = static_cast<uint32_t>(t.integer(last--));
   d.geometry = geometry_of(t, last);
   d.also_flatter = true;
-  const uint32_t handle = last - 2;
-  d.texture = take_handle(t, handle);
+  if (!in_register) d.texture = take_handle(t, last - 2);
   const uint32_t count = functional::coordinate_count(d.geometry);
   const uint32_t layers = functional::is_layered(d.geometry) ? 1 : 0;
-  const Place a = t.source(first + 2, count + layers);
+  const uint32_t before_a = gradients ? in_register : 0, before_b = gradients ? 0 : in_register;
   const auto word = [](Place from, uint32_t k) { return from + k * place::register_bytes; };
+  const Place all_a = t.source(first + 2, before_a + count + layers), a = word(all_a, before_a);
   if (layers) d.layer = gradients ? word(a, count) : a;
   for (uint32_t k = 0; k < count; ++k) d.coordinates[k] = word(a, k + (gradients ? 0 : layers));
 
   const uint32_t parameters = gradients ? 2 * count : d.level_from == Level::Given ? 1 : 0;
-  if (parameters + has_offsets) {
-    const Place b = t.source(first + 3, parameters + has_offsets);
+  if (before_a) d.texture = handle_at(all_a);
+  if (before_b + parameters + has_offsets) {
+    const Place all_b = t.source(first + 3, before_b + parameters + has_offsets), b = word(all_b, before_b);
+    if (before_b) d.texture = handle_at(all_b);
     if (d.level_from == Level::Given) d.level = b;
     if (gradients)
       for (uint32_t k = 0; k < parameters; ++k) d.gradients[k % 2][k / 2] = word(b, k);
@@ -172,14 +184,22 @@ void run_texture_query(Context& c, const Op& op) {
 
 }  // namespace
 
-/// TXQ d, d, level, TEX_HEADER_DIMENSION, handle, mask: width, height, depth or layers, levels.
+/// TXQ d, d, level, TEX_HEADER_DIMENSION, handle, mask: width, height, depth or layers, levels. TXQ.B has the
+/// handle in the register before the level's.
 void translate_texture_query(Translation& t) {
   if (t.operand(3).text != "TEX_HEADER_DIMENSION") t.unsupported("this property");
   TextureQueryDetail d;
-  d.level = t.source(2);
-  d.texture = take_handle(t, 4);
-  const uint32_t last = t.operand_count() - 1;
-  d.destinations = destinations(t, 0, last > 5 ? static_cast<uint32_t>(t.integer(last)) : 15);
+  const bool in_register = t.take("B");
+  if (in_register) {
+    const Place both = t.source(2, 2);
+    d.texture = handle_at(both);
+    d.level = both + place::register_bytes;
+  } else {
+    d.level = t.source(2);
+    d.texture = take_handle(t, 4);
+  }
+  const uint32_t last = t.operand_count() - 1, mask = in_register ? 4 : 6;
+  d.destinations = destinations(t, 0, last >= mask ? static_cast<uint32_t>(t.integer(last)) : 15);
   t.emit(run_texture_query);
   t.detail<TextureQueryDetail>() = d;
 }

@@ -15,8 +15,11 @@ Functional = Annotated[
     bool, typer.Option("--functional", help="Compute only the program's values, without timing.")
 ]
 Code = Annotated[
-    Literal["ptx", "sass"],
-    typer.Option(help="What is executed where there is a choice: PTX, or machine code (extra sass)."),
+    Literal["ptx", "sass"] | None,
+    typer.Option(
+        help="What is executed: PTX, or machine code (extra sass); by default machine code on GPUs whose "
+        "control bits are simulated."
+    ),
 ]
 TensorArithmetic = Annotated[
     Literal["hardware", "exact"],

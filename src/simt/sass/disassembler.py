@@ -153,6 +153,11 @@ def _run(tool: Path, name: str, *arguments: str) -> str:
     return done.stdout
 
 
+def is_installed() -> bool:
+    """Whether what reads machine code is installed."""
+    return bool(_tools(tuple(sys.path))) and importlib.util.find_spec("elftools") is not None
+
+
 def _tool(cubin: Cubin) -> Path:
     tools = _tools(tuple(sys.path))
     if not tools:

@@ -99,7 +99,7 @@ class Run(_Table):
     results: keep the Result of each point, with its launches.
     """
 
-    code: Literal["ptx", "sass"] = "ptx"
+    code: Literal["ptx", "sass"] | None = None
     threads: Count = 1
     power: bool = False
     clock: Positive | None = None
