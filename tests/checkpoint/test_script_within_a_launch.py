@@ -63,7 +63,7 @@ def test_a_continued_launch_makes_the_same_values(
     point: dict[str, int], functional: bool, tmp_path: Path
 ) -> None:
     """In the script that made the checkpoint, and resumed from it, with and without timing, elsewhere."""
-    gpu = simt.GPU("qv100", set=OPTIONS, functional=functional)
+    gpu = simt.GPU("qv100", set=OPTIONS, functional=functional, code="ptx")
     module, x = gpu.load(ptx(BEFORE)), array_of(gpu)
     y = x.copy()
     with gpu.checkpoint_at(tmp_path / "one", {"x": x, "y": y, "module": module}, launch=2, **point):
@@ -87,7 +87,7 @@ def test_a_continued_launch_makes_the_same_values(
 
 
 def resumed(path: Path, source: str, **point: int) -> Any:
-    gpu = simt.GPU("qv100", set=OPTIONS, functional=True)
+    gpu = simt.GPU("qv100", set=OPTIONS, functional=True, code="ptx")
     module, x = gpu.load(source), array_of(gpu)
     with gpu.checkpoint_at(path, {"x": x}, launch=1, **point):
         module.work[CTAS, THREADS](x, 0)
@@ -98,7 +98,7 @@ def resumed(path: Path, source: str, **point: int) -> Any:
 
 
 def reference(source: str, ctas: int, first: int) -> Any:
-    gpu = simt.GPU("qv100", set=OPTIONS)
+    gpu = simt.GPU("qv100", set=OPTIONS, code="ptx")
     module, x = gpu.load(source), array_of(gpu)
     return module.work[ctas, THREADS](x, first)
 
@@ -121,7 +121,7 @@ def test_ctas_that_have_begun_take_as_long_as_ones_without_what_is_done(tmp_path
 @pytest.mark.parametrize("named", [True, False])
 def test_a_template_in_a_stream_with_an_annotation(named: bool, tmp_path: Path) -> None:
     """named: the template's module is an object of the checkpoint, which keeps its instances."""
-    gpu = simt.GPU("qv100", set=OPTIONS, functional=True)
+    gpu = simt.GPU("qv100", set=OPTIONS, functional=True, code="ptx")
     module = gpu.compile(
         "__device__ int n; template <class T> __global__ void add(T* x)"
         "{ atomicAdd(&n, 1); x[blockIdx.x * blockDim.x + threadIdx.x] += 1; }"
@@ -167,3 +167,19 @@ def test_refusals(tmp_path: Path) -> None:
             pass
         module.work[1, 32](x, 0)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_machine_code_is_continued_as_machine_code(tmp_path: Path) -> None:
+    gpu = simt.GPU("a100", functional=True)
+    module, x = gpu.load(ptx()), array_of(gpu)
+    with gpu.checkpoint_at(tmp_path / "one", {"x": x}, launch=1, cta=3, instruction=5):
+        module.work[CTAS, THREADS](x, 0)
+    again = simt.GPU.from_checkpoint(tmp_path / "one")
+    again.continue_launch()
+    assert again.code == "sass" and again.objects["x"].tolist() == EXPECTED
+    for name, options, found in (("h100", {}, "machine code for sm_90a"), ("a100", {"code": "ptx"}, "PTX")):
+        with pytest.raises(
+            CheckpointError,
+            match=f"one: within a launch of machine code for sm_80, and {name} executes {found} here",
+        ):
+            simt.GPU.from_checkpoint(tmp_path / "one", name, **options)

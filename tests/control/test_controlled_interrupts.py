@@ -59,7 +59,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_a_program_keeps_what_is_finished() -> None:
-    gpu = GPU("a100", set=SMALL, controller=Interrupting())
+    gpu = GPU("a100", code="ptx", set=SMALL, controller=Interrupting())
     loop, x = gpu.compile(LOOP).loop, gpu.zeros(2000 * 64)
     loop[2000, 64](x, 40)
     with pytest.raises(KeyboardInterrupt):
@@ -86,7 +86,7 @@ class AtOnce(Controller):
     [AtOnce(GO_ON), AtOnce(Predict(warp_cycles=10)), AtOnce(Predict(launch_cycles=10)), PKP()],
 )
 def test_launches_of_next_to_no_work(controller: Controller) -> None:
-    gpu = GPU("a100", set=SMALL, controller=controller)
+    gpu = GPU("a100", code="ptx", set=SMALL, controller=controller)
     kernel = gpu.compile(LOOP).nothing
     for ctas in (1, 3):
         kernel[ctas, 1]()

@@ -181,7 +181,7 @@ STORE = """.version 8.7
 
 
 def execute(ptx: str, name: str, *arguments: Any, **settings: Any) -> Any:
-    gpu = simt.GPU("qv100", set={**FETCHED, **settings})
+    gpu = simt.GPU("qv100", code="ptx", set={**FETCHED, **settings})
     out = gpu.zeros(64, np.uint32)
     return gpu.load(PtxModule.from_text(ptx, f"{name}.ptx"))[name][1, 32](out, *arguments)
 
@@ -233,7 +233,7 @@ extern "C" __global__ void gather(const int* in, int* out, int n, int scale) {
 @pytest.fixture(scope="module")
 def gathered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A trace of a program that reads constants at uniform and divergent addresses, and its execution."""
-    gpu = simt.GPU("a100", set={"l2.copies_fill": False, "sm.count": 6})
+    gpu = simt.GPU("a100", code="ptx", set={"l2.copies_fill": False, "sm.count": 6})
     module = gpu.compile(PROGRAM)
     n = 128 * 40
     data = gpu.array(np.random.default_rng(3).integers(0, 2048, n, np.int32))

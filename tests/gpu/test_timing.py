@@ -184,7 +184,7 @@ def test_a_recorded_trace_takes_the_same_time(spec: str, tmp_path: Path) -> None
     expected[:, 1:-1] = (expected[:, :-2] + expected[:, 2:]) + expected[:, 1:-1]
     for name, options in TRACES.items():
         path, options = tmp_path / name, {"l2.copies_fill": False, **options}
-        gpu = simt.GPU(spec, set=options)
+        gpu = simt.GPU(spec, code="ptx", set=options)
         kernel = gpu.load(PtxModule.from_text(STENCIL, "stencil.ptx")).stencil
         source, out = gpu.array(data), gpu.empty(n)
         timed = kernel[40, 128](source, out, n)

@@ -24,7 +24,7 @@ SOURCE = """extern "C" __global__ void walk(const int* next, int* out, int steps
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    gpu = GPU("a100", set={"sm.count": 4})
+    gpu = GPU("a100", code="ptx", set={"sm.count": 4})
     n = 4 * 8 * 256
     following = np.random.default_rng(1).permutation(n).astype(np.int32)
     out = np.zeros(n, np.int32)
@@ -94,7 +94,7 @@ def test_a_launch_tells_of_itself(launch: LaunchResult) -> None:
 
 @pytest.mark.slow
 def test_looks_find_what_counting_every_cycle_finds() -> None:
-    gpu = GPU("a100", set={"sm.count": 4})
+    gpu = GPU("a100", code="ptx", set={"sm.count": 4})
     x = np.ones(64 * 1024, np.float32)
     source = """extern "C" __global__ void f(float* x) {
       __shared__ float s[256];

@@ -33,7 +33,7 @@ def test_a_launch_by_hand() -> None:
 
 
 def test_an_executed_kernel_does_what_its_source_says() -> None:
-    gpu = GPU("a100", set={"sm.count": 2})
+    gpu = GPU("a100", code="ptx", set={"sm.count": 2})
     x = np.ones(1000, np.float32)
     source = """extern "C" __global__ void f(float* x, int n) {
       int i = blockIdx.x * blockDim.x + threadIdx.x;

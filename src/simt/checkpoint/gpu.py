@@ -166,6 +166,7 @@ class Saving:
             cta=until[0],
             state=self._writer.add(CTAS, state),
             engine=engine_digest(),
+            executed=launcher.kernel.module.executed,
             module=module,
             instance=instance,
             kernel=launcher.kernel.name,
@@ -306,6 +307,8 @@ def restore(
         state = reader.state(_State)
         options.setdefault("fmad", state.fmad)
         options.setdefault("tensor_arithmetic", state.tensor_arithmetic)
+        if state.inside is not None:
+            options.setdefault("code", "ptx" if state.inside.executed == "PTX" else "sass")
         if spec is None:
             options.setdefault("memory", state.memory.capacity)
             spec = validate(state.spec, {}, f"the specification in {reader.path}")

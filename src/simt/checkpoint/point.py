@@ -106,13 +106,14 @@ def _unexpected(text: str) -> CheckpointError:
 class Begun(msgspec.Struct):
     """The CTAs of a launch at a point within it.
 
-    cta: those before it have finished. state: of those that have begun. engine: what made the state; no
-        other can use it.
+    cta: those before it have finished. state: of those that have begun. engine, executed: what made the
+        state, and `Module.executed`; no other can use it.
     """
 
     cta: Natural
     state: list[Span]
     engine: str
+    executed: str
 
     def require_usable(self, reader: CheckpointReader, gpu: GPU) -> None:
         """Raises CheckpointError if the launch cannot be continued on this GPU."""
@@ -127,7 +128,14 @@ class Begun(msgspec.Struct):
             )
 
     def rest_of(self, launcher: Launcher, reader: CheckpointReader) -> Launcher:
-        """What is left of the launch."""
+        """What is left of the launch. Raises CheckpointError if this GPU executes other code."""
+        module = launcher.kernel.module
+        if module.executed != self.executed:
+            raise CheckpointError(
+                f"{reader.path}: within a launch of {self.executed}, and {module.gpu.name} executes "
+                f"{module.executed} here; continue it with that code, or make it with PTX (`--code ptx`), which "
+                "every GPU continues"
+            )
         return replace(launcher, first=self.cta, state=reader.read(CTAS, self.state))
 
 

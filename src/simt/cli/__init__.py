@@ -7,6 +7,7 @@ import io
 import os
 import stat
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -112,9 +113,14 @@ def _outlive_readers() -> None:
             sys.stdout = io.TextIOWrapper(pipe, output.encoding, output.errors)
 
 
+def _warning(message: Warning | str, *_: Any) -> str:
+    return f"warning: {message}\n"
+
+
 def main() -> None:
     """Runs the command line. Bad input gives one line on standard error and exit status 2."""
     _outlive_readers()
+    warnings.formatwarning = _warning
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
     try:

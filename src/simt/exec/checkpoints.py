@@ -217,7 +217,8 @@ class Recording(Steps):
                 f"{self.path}: launch {self.launch} cannot reach the point: {fault}"
             ) from fault
         launch.printed = bytes(printed[before:])
-        return _Inside(until[0], self._writer.add(CTAS, state), engine_digest(), launch)
+        executed = launcher.kernel.module.executed
+        return _Inside(until[0], self._writer.add(CTAS, state), engine_digest(), executed, launch)
 
     def close(self) -> None:
         self._writer.discard()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from simt import _engine
 from simt.cuda import Image, PtxModule, compile_cuda, resources
+from simt.cuda.cubin_module import code_arch
 from simt.errors import ImageError, LaunchError, PtxError
 from simt.result.listing import Origins
 from simt.run.faults import explained
@@ -78,6 +79,14 @@ class Module:
         if not isinstance(self.image, PtxModule):
             raise PtxError(f"{self.image.name}: it is machine code, without PTX")
         return self.image
+
+    @property
+    def executed(self) -> str:
+        """What is executed of it: "PTX", or "machine code for sm_80" and the like."""
+        if not self._native.is_machine_code:
+            return "PTX"
+        arch = code_arch(self.gpu.arch) if isinstance(self.image, PtxModule) else self.image.arch
+        return f"machine code for {arch}"
 
     @cached_property
     def explained(self) -> explained:
