@@ -11,7 +11,6 @@ EXTRAS = {
     "triton": ("triton",),
     "numba-cuda": ("numba_cuda",),
     "policies": ("numba",),
-    "sass": ("elftools",),
     "study": ("parsl", "optuna"),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import simt
 from simt.cuda import link, toolkit
 from simt.errors import PtxError
+from simt.sass.disassembler import is_installed
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 MAIN = (
@@ -110,7 +110,7 @@ def test_cuda_files_and_ptx(tmp_path: Path) -> None:
     assert module.variable("count", np.int32).numpy()[0] == 32
 
 
-@pytest.mark.skipif(importlib.util.find_spec("elftools") is None, reason="pyelftools is not installed")
+@pytest.mark.skipif(not is_installed(), reason="pyelftools is not installed")
 def test_ptxas_takes_linked_programs() -> None:
     """The caller comes first, and declares the function with other names of parameters."""
     caller = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import simt
 from simt.debug import compare, record
 from simt.debug.executors import MachineCode, Ours
 from simt.errors import DebugError, DriverError
+from simt.sass.disassembler import is_installed
 from support.debug_programs import AXPY, HEADER, axpy, gpu_with
 from support.fake_cuda import no_driver, replacing
 
@@ -318,8 +318,8 @@ def test_module_variables_with_addresses_in_them() -> None:
 
 
 needs_disassembler = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 

@@ -47,7 +47,7 @@ def test_machine_code_where_its_control_bits_are_simulated(gpu: str, code: str) 
 
 def test_ptx_without_a_disassembler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disassembler, "_tools", lambda path: ())
-    with pytest.warns(UserWarning, match=r"a100 executes PTX; machine code.*pip install 'simt\[sass\]'"):
+    with pytest.warns(UserWarning, match=r"a100 executes PTX; machine code.*pip install 'simt\[cuda\]'"):
         assert simt.GPU("a100").code == "ptx"
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,14 @@ from scipy import special
 import simt
 from simt.cuda import machine_code, toolkit
 from simt.sass import Cubin, disassemble
+from simt.sass.disassembler import is_installed
 from support.products import product_bound
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        importlib.util.find_spec("elftools") is None,
-        reason="pyelftools is not installed: pip install 'simt[sass]'",
+        not is_installed(),
+        reason="nvdisasm is not installed: pip install 'simt[cuda]'",
     ),
 ]
 ARCHS = {75: "rtx2060-accelsim", 80: "a100", 86: "rtx3070-accelsim", 89: "a100", 90: "h100"}

@@ -184,7 +184,7 @@ UPPER:
 
 def device(spec: str = "r9nano", **options: Any) -> tuple[simt.GPU, Any]:
     settings = {"sm.count": 4, **options.pop("set", {})}
-    gpu = simt.GPU(spec, set=settings, **options)
+    gpu = simt.GPU(spec, code="ptx", set=settings, **options)
     return gpu, gpu.load(PtxModule.from_text(SOURCE, "lanes.ptx"))
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from sass.test_refused_code import EXIT, load
 from simt import _engine
+from simt.sass.disassembler import is_installed
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 Line = tuple[str, str, list[str]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,10 +9,11 @@ import pytest
 
 import simt
 from simt.errors import LaunchError, ProgramFault
+from simt.sass.disassembler import is_installed
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 SOURCE = r"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
 from pathlib import Path
 
@@ -16,10 +15,11 @@ import simt
 from simt.cuda import CubinModule, PtxModule, compile_cuda, load_images, machine_code
 from simt.cuda.ptxas import _assemblers
 from simt.errors import ImageError, SimtError
+from simt.sass.disassembler import is_installed
 from support.fatbins import CODE_KIND, PACKINGS, entry, fatbin
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None or not _assemblers(),
+    not is_installed() or not _assemblers(),
     reason="pyelftools or ptxas is not installed: pip install 'simt[cuda,sass]'",
 )
 SOURCE = 'extern "C" __global__ void adds(int* x, int n) { x[threadIdx.x] += n; }'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
 from pathlib import Path
 
@@ -17,9 +16,10 @@ from simt.cuda.cubin_module import code_needed, code_runs_on
 from simt.cuda.ptxas import _assemblers
 from simt.errors import CheckpointError, ImageError, LaunchError, PtxError, SassError, SimtError
 from simt.program import run_program
+from simt.sass.disassembler import is_installed
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None or not _assemblers(),
+    not is_installed() or not _assemblers(),
     reason="pyelftools or ptxas is not installed: pip install 'simt[cuda,sass]'",
 )
 

@@ -18,7 +18,8 @@ KERNEL(level, make_float4(tex2DLod<float>(t, p.x, p.y, p.z), 0, 0, 0))
 KERNEL(slopes, make_float4(tex2DGrad<float>(t, p.x, p.y, {p.z, p.w}, {p.w, p.x}), 0, 0, 0))
 KERNEL(volume, make_float4(tex3D<float>(t, p.x, p.y, p.z), 0, 0, 0))
 KERNEL(layer, make_float4(tex2DLayered<float>(t, p.x, p.y, i % 3), 0, 0, 0))
-KERNEL(layer_slopes, make_float4(tex2DLayeredGrad<float>(t, p.x, p.y, i % 3, {p.z, p.w}, {p.w, p.x}), 0, 0, 0))
+KERNEL(layer_slopes,
+       make_float4(tex2DLayeredGrad<float>(t, p.x, p.y, i % 3, {p.z, p.w}, {p.w, p.x}), 0, 0, 0))
 KERNEL(cube, make_float4(texCubemap<float>(t, p.x - 2, p.y - 2, p.z - 2), 0, 0, 0))
 KERNEL(gather, tex2Dgather<float4>(t, p.x, p.y, 0))
 KERNEL(gather_blue, tex2Dgather<float4>(t, p.x, p.y, 2))
@@ -59,7 +60,7 @@ def outputs(gpu: str, code: str, kernel: str) -> np.ndarray:
         "four": lambda: device.texture(rng.random((8, 8, 4), np.float32), channels=4),
     }[KERNELS[kernel]]
     textures = [make() for _ in range(4)]
-    # For sm_90, ptxas 12.9 makes a loop over handles, which overwrites the results of TXD in its first rounds.
+    # For sm_90, ptxas 12.9 makes a loop over handles, which overwrites what TXD fetched in its first rounds.
     different = 1 if gpu == "h100" and "slopes" in kernel else 4
     handles = np.array([textures[i % different].handle for i in range(32)], np.uint64)
     out = np.zeros((32, 4), np.float32)

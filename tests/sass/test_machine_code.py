@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +20,7 @@ from simt.cuda import compile_cuda, load, machine_code
 from simt.errors import SassError
 from simt.isa import table_for
 from simt.sass import Control, Cubin, Instruction, Parameter, disassemble, disassembler
-from simt.sass.disassembler import _lines, _operands
+from simt.sass.disassembler import _lines, _operands, is_installed
 
 SOURCE = """
 __device__ __noinline__ float twice(float x, int n) {
@@ -56,8 +55,8 @@ ARCHS = (
 )
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,12 @@ import numpy as np
 import pytest
 
 import simt
+from simt.sass.disassembler import is_installed
 from simt.trace import open_trace
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 SOURCE = """

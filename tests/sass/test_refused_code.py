@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
@@ -11,10 +10,11 @@ from hypothesis import strategies as st
 
 from simt import _engine
 from simt.errors import SassError
+from simt.sass.disassembler import is_installed
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 EXIT = ("", "EXIT", [])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 
 from simt.cuda import PtxModule, machine_code
 from simt.sass import Cubin, disassemble
+from simt.sass.disassembler import is_installed
 from support.ptx import HEADER, Device
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("elftools") is None,
-    reason="pyelftools is not installed: pip install 'simt[sass]'",
+    not is_installed(),
+    reason="nvdisasm is not installed: pip install 'simt[cuda]'",
 )
 
 # Of mma: what follows the layouts, registers of A and B, selectors, machine instruction.

@@ -133,8 +133,8 @@ class Begun(msgspec.Struct):
         if module.executed != self.executed:
             raise CheckpointError(
                 f"{reader.path}: within a launch of {self.executed}, and {module.gpu.name} executes "
-                f"{module.executed} here; continue it with that code, or make it with PTX (`--code ptx`), which "
-                "every GPU continues"
+                f"{module.executed} here; continue it with that code, or make it with PTX (`--code ptx`), "
+                "which every GPU continues"
             )
         return replace(launcher, first=self.cta, state=reader.read(CTAS, self.state))
 

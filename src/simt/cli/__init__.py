@@ -113,7 +113,9 @@ def _outlive_readers() -> None:
             sys.stdout = io.TextIOWrapper(pipe, output.encoding, output.errors)
 
 
-def _warning(message: Warning | str, *_: Any) -> str:
+def _warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
     return f"warning: {message}\n"
 
 

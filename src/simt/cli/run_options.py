@@ -17,7 +17,7 @@ Functional = Annotated[
 Code = Annotated[
     Literal["ptx", "sass"] | None,
     typer.Option(
-        help="What is executed: PTX, or machine code (extra sass); by default machine code on GPUs whose "
+        help="What is executed: PTX, or machine code; by default machine code on GPUs whose "
         "control bits are simulated."
     ),
 ]

@@ -76,7 +76,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         ptxas makes of PTX where a program holds none. It is contracted and scheduled as on hardware. None:
         machine code on GPUs whose control bits are simulated (sm_70 to sm_90), PTX on others; a program of
         PTX that ptxas or simt refuses as machine code is then executed as PTX, with a warning. Machine code
-        needs the extra `sass`.
+        needs the extra `cuda`.
     fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
         `compile` and `load`.
     tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores

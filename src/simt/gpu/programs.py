@@ -47,7 +47,7 @@ def default_code(spec: Spec) -> Code:
     if not is_installed():
         warnings.warn(
             f"{spec.name} executes PTX; machine code, whose times are nearer to silicon's, needs nvdisasm: "
-            f"{install('sass')}",
+            f"{install('cuda')}",
             stacklevel=3,
         )
         return "ptx"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simt.errors import SassError
-from simt.extras import explained
 from simt.names import listed
 
 MACHINE = 190  # EM_CUDA
@@ -156,11 +155,9 @@ class Cubin:
 
     @classmethod
     def parse(cls, data: bytes, name: str) -> Cubin:
-        """Reads a cubin. name: for messages. Raises SassError, and ToolkitError without pyelftools."""
-        try:
-            from elftools.elf.elffile import ELFFile
-        except ModuleNotFoundError as error:
-            raise explained(error, "reading machine code") from None
+        """Reads a cubin. name: for messages. Raises SassError."""
+        from elftools.elf.elffile import ELFFile  # only where there is machine code: it takes long
+
         try:
             file = ELFFile(io.BytesIO(data))
             if file["e_machine"] not in ("EM_CUDA", MACHINE):

@@ -154,14 +154,14 @@ def _run(tool: Path, name: str, *arguments: str) -> str:
 
 
 def is_installed() -> bool:
-    """Whether what reads machine code is installed."""
-    return bool(_tools(tuple(sys.path))) and importlib.util.find_spec("elftools") is not None
+    """Whether there is an nvdisasm."""
+    return bool(_tools(tuple(sys.path)))
 
 
 def _tool(cubin: Cubin) -> Path:
     tools = _tools(tuple(sys.path))
     if not tools:
-        raise ToolkitError(f"nvdisasm, which decodes machine code, is not installed: {install('sass')}")
+        raise ToolkitError(f"nvdisasm, which decodes machine code, is not installed: {install('cuda')}")
     for tool in tools:
         if cubin.arch in _architectures(tool):
             return tool
