@@ -110,7 +110,7 @@ def test_cuda_files_and_ptx(tmp_path: Path) -> None:
     assert module.variable("count", np.int32).numpy()[0] == 32
 
 
-@pytest.mark.skipif(not is_installed(), reason="pyelftools is not installed")
+@pytest.mark.skipif(not is_installed(), reason="nvdisasm is not installed")
 def test_ptxas_takes_linked_programs() -> None:
     """The caller comes first, and declares the function with other names of parameters."""
     caller = (

@@ -45,7 +45,7 @@ def load(lines: list[tuple[str, str, list[str]]], registers: int = 8) -> Any:
         "constants": {},
     }
     module = {"name": "k.cubin", "sm": 80, "files": [""], "sections": [section], "system_functions": []}
-    return _engine.functional.load_machine_code(module, _engine.functional.DeviceMemory(1 << 20), [], [])
+    return _engine.functional.load_machine_code(module, _engine.functional.DeviceMemory(1 << 20), [], [], [])
 
 
 @pytest.mark.parametrize(
