@@ -104,3 +104,11 @@ def test_absolute_values_are_not_negative_for_ptxas() -> None:
     of_code = per_lane(body, a, b, output=np.int32, code="sass")
     assert of_ptx.tolist() == [-(2**31 % 131603), 2]
     assert of_code.tolist() == [2**31 % 131603, 2]
+
+
+def test_ptxas_saturates_differences_from_a_negated_number_by_other_signs() -> None:
+    """-(-10) - 12 is taken for an overflow: the tables of PLOP3 are those of another pair of signs."""
+    a, b = np.array([-10, 10], np.int32), np.array([12, 12], np.int32)
+    body = "{ .reg .b32 x; neg.s32 x, %i0; sub.sat.s32 %o, x, %i1; }"
+    assert per_lane(body, a, b, output=np.int32, code="ptx").tolist() == [-2, -22]
+    assert per_lane(body, a, b, output=np.int32, code="sass").tolist() == [2**31 - 1, -22]
