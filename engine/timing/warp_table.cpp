@@ -41,6 +41,7 @@ void WarpTable::retire(uint32_t w) {
   m.needs[static_cast<size_t>(warps_[w].needed)] &= keep;
   fetchable_ &= ~(uint64_t{1} << w);
   fillable_ &= ~(uint64_t{1} << w);
+  finished_ &= ~(uint64_t{1} << w);
 }
 
 bool WarpTable::take_record(uint32_t w, uint64_t now) {
@@ -82,10 +83,7 @@ void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   if (stops_at_jumps_) visible = stop_at_jump(warp, visible);
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
-  if (warp.held == 0 && warp.stream_ended) {
-    change_masks(scheduler_of(w)).finished |= bit_of(w);
-    touched_ |= uint64_t{1} << w;
-  }
+  if (warp.held == 0 && warp.stream_ended) finish(w);
   refresh(w);
 }
 
@@ -101,12 +99,15 @@ bool WarpTable::advance(uint32_t w) {
   --warp.buffered;
   --warp.held;
   const bool last = warp.held == 0 && warp.stream_ended;
-  if (last) {
-    change_masks(scheduler_of(w)).finished |= bit_of(w);
-    touched_ |= uint64_t{1} << w;
-  }
+  if (last) finish(w);
   refresh(w);
   return last;
+}
+
+void WarpTable::finish(uint32_t w) {
+  change_masks(scheduler_of(w)).finished |= bit_of(w);
+  finished_ |= uint64_t{1} << w;
+  touched_ |= uint64_t{1} << w;
 }
 
 void WarpTable::drop(uint32_t w) {
@@ -116,10 +117,7 @@ void WarpTable::drop(uint32_t w) {
   warp.source_waits = false;
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
-  if (!warp.fetch_pending) {  // otherwise it finishes when the fetch returns
-    change_masks(scheduler_of(w)).finished |= bit_of(w);
-    touched_ |= uint64_t{1} << w;
-  }
+  if (!warp.fetch_pending) finish(w);  // otherwise it finishes when the fetch returns
   refresh(w);
 }
 

@@ -204,11 +204,7 @@ class WarpTable {
 
   void touch(uint32_t w) { touched_ |= uint64_t{1} << w; }
   /// Slots that may have become retirable since the last call.
-  uint64_t take_touched() {
-    const uint64_t touched = touched_;
-    touched_ = 0;
-    return touched;
-  }
+  uint64_t take_touched() { return std::exchange(touched_, 0) & finished_; }
   bool has_pending_registers(uint32_t w) const {
     uint64_t any = 0;
     for (uint64_t word : warps_[w].pending) any |= word;
@@ -233,6 +229,7 @@ class WarpTable {
     for (const Warp::AsyncGroup& group : warp.async_groups) copies += group.copies;
     return copies > 0 || warp.outstanding_atomics > 0;
   }
+  void finish(uint32_t w);
   void refresh(uint32_t w);
   void check_registers(uint32_t w);
   void check_issue_rule(uint32_t w, const DecodedInstruction& next);
@@ -247,6 +244,7 @@ class WarpTable {
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
+  uint64_t finished_ = 0;  // bit per slot: last instruction issued
   uint32_t schedulers_;
   uint32_t buffer_entries_;
   bool stops_at_jumps_;

@@ -43,12 +43,10 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
 void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue) {
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
   const uint64_t waiting = m.waiting();
-  const uint64_t idle = m.resident & ~waiting & ~m.has_instruction;
   const uint64_t blocked = m.blocked & ~waiting;
-  const uint64_t ready = m.issuable();
-  const uint64_t unit_busy = ready & ~could_issue;
-  StallReason dominant = StallReason::NoInstruction;
-  uint32_t most = 0;
+  const uint64_t unit_busy = m.issuable() & ~could_issue;
+  StallReason dominant = issued_mask ? StallReason::Selected : StallReason::NoInstruction;
+  uint32_t most = issued_mask ? ~0u : 0;
   const auto add = [&](StallReason reason, uint64_t mask) {
     const auto warps = static_cast<uint32_t>(std::popcount(mask));
     states_[index(reason)] += warps;
@@ -58,18 +56,20 @@ void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t issued_mask,
     }
   };
   // In the order of StallReason, of which the first wins a tie.
-  add(StallReason::Selected, issued_mask);
+  states_[index(StallReason::Selected)] += issued_mask != 0;
   states_[index(StallReason::NotSelected)] +=
       static_cast<uint32_t>(std::popcount(could_issue & ~issued_mask));
-  add(StallReason::NoInstruction, idle);
+  add(StallReason::NoInstruction, m.resident & ~waiting & ~m.has_instruction);
   if (waiting) {
     add(StallReason::Barrier, m.barrier & ~m.finished);
     add(StallReason::Membar, m.membar & ~m.finished);
     add(StallReason::AsyncCopy, m.async_copy & ~m.finished);
   }
   add(StallReason::LongScoreboard, (blocked & m.blocked_long) | (m.atomics & ~m.finished));
-  add(StallReason::ShortScoreboard, blocked & m.blocked_short);
-  add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+  if (blocked) {
+    add(StallReason::ShortScoreboard, blocked & m.blocked_short);
+    add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+  }
   if (unit_busy) {
     const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
     add(StallReason::MathPipeThrottle, unit_busy & ~memory);
@@ -81,13 +81,17 @@ void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t issued_mask,
     add(StallReason::Drain, m.finished);
   }
   unit_busy_[scheduler] = unit_busy;
-  scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;
+  scheduler_did_[scheduler] = dominant;
 }
 
 void ActivityRecorder::count_cycles(Cycle cycles) {
   LaunchActivity& activity = activity_[current_];
   uint64_t resident = 0;
-  for (size_t r = 0; r < states_.size(); ++r) activity.warp_states[r] += cycles * states_[r];
+  // Most often one cycle, which the compiler's vectors add without multiplying.
+  if (cycles == 1)
+    for (size_t r = 0; r < states_.size(); ++r) activity.warp_states[r] += states_[r];
+  else
+    for (size_t r = 0; r < states_.size(); ++r) activity.warp_states[r] += cycles * states_[r];
   for (uint32_t s = 0; s < warps_.schedulers(); ++s) {
     const auto here = static_cast<uint64_t>(std::popcount(warps_.masks(s).resident));
     resident += here;

@@ -31,7 +31,6 @@ class ReadPortsCore {
                                      // to the issue of an instruction that needs its result.
                                      .l1_overhead = 5,
                                      .shared_overhead = 6};
-  static constexpr bool pools_all = false;
 
   explicit ReadPortsCore(const CoreParts& parts);
 
@@ -41,10 +40,9 @@ class ReadPortsCore {
   bool send_access(Cycle now);
   bool read_operands(Counters&) { return false; }
   bool begin_issue(uint32_t scheduler, Cycle now);
-  bool takes_all() const { return false; }
-  bool takes(Unit unit, uint32_t scheduler, Cycle now) const {
-    return unit == Unit::Memory ? sub_cores_[scheduler].accesses.size() < queue_places_
-                                : units_.accepts(unit, scheduler % units_.count(unit), now);
+  uint32_t refused(uint32_t scheduler, Cycle now) {
+    const bool full = sub_cores_[scheduler].accesses.size() >= queue_places_;
+    return units_.refused(scheduler, now) | (full ? 1u << static_cast<uint32_t>(Unit::Memory) : 0u);
   }
   void operand_missing(uint32_t scheduler, Cycle now);
   void dispatch(const Issued& issued, Cycle now);

@@ -61,9 +61,7 @@ void Sm::deliver(const LineArrival& arrival) {
                         arrival);
 }
 
-bool Sm::constant_operand_there(uint32_t w, Cycle now) {
-  const uint32_t operand = warps_.next_instruction(w).constant_operand;
-  if (operand == StaticInstruction::no_constant) return true;
+bool Sm::read_constant_operand(uint32_t w, uint32_t operand, Cycle now) {
   const DecodedKernel& kernel = *warps_[w].kernel;
   const uint32_t scheduler = warps_.scheduler_of(w);
   if (constant_cache_.read_operand(w, scheduler, kernel.constant_bank + operand, kernel.slot, now,

@@ -24,12 +24,11 @@ class SmWith final : public Sm {
   void issue_from(uint32_t scheduler, Cycle now);
   void issue_instruction(uint32_t w, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
-  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const;
+  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
   Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
   void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
 
   Core core_;
-  uint64_t next_issue_ = 0;  // of instructions
   bool none_issuable_ = false;
 };
 
@@ -74,16 +73,12 @@ void SmWith<Core>::tick(Cycle now) {
 
 template <CoreModel Core>
 uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
-                                 Cycle now) const {
+                                 Cycle now) {
   if (candidates == 0) return 0;
-  if (excluded_units == 0 && core_.takes_all()) return candidates;
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
-  uint64_t free = 0;
-  for (size_t u = 0; u < m.needs.size(); ++u) {
-    if ((m.needs[u] & candidates) == 0 || (excluded_units >> u & 1)) continue;
-    if (core_.takes(static_cast<Unit>(u), scheduler, now)) free |= m.needs[u];
-  }
-  return candidates & free;
+  for (uint32_t refused = core_.refused(scheduler, now) | excluded_units; refused; refused &= refused - 1)
+    candidates &= ~m.needs[static_cast<size_t>(std::countr_zero(refused))];
+  return candidates;
 }
 
 template <CoreModel Core>
@@ -140,11 +135,12 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   }
   recorder_.count_scheduler(s, chosen, could_issue);
   uint32_t used_units = 0;
-  for (uint32_t n = 0; n < spec_.sm.scheduler.issue_width; ++n) {
+  const uint32_t width = spec_.sm.scheduler.issue_width;
+  for (uint32_t n = 0; n < width; ++n) {
     if (n > 0 &&
         (available(s, chosen & m.issuable(), used_units, now) == 0 || !constant_operand_there(w, now)))
       break;
-    if (spec_.sm.scheduler.dual_issue_different_units)
+    if (n + 1 < width && spec_.sm.scheduler.dual_issue_different_units)
       used_units |= units_excluded_by(warps_.next_instruction(w).unit);
     issue_instruction(w, now);
   }
@@ -167,7 +163,6 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
   InFlight& instruction = pool_[index];
   instruction.instruction = &d;
   instruction.mask = record.mask;
-  instruction.age = next_issue_++;
   instruction.warp = static_cast<uint16_t>(w);
   instruction.slot = warps_[w].kernel->slot;
   instruction.space = d.fixed.space;
@@ -175,7 +170,7 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
   instruction.outstanding = 0;
   instruction.counts_as_store = false;
   instruction.transactions.clear();
-  if (d.memory_pipeline) addresses_.start(instruction, record);
+  addresses_.start(instruction, record);
   return index;
 }
 
@@ -192,7 +187,7 @@ void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
     observer_.issued(w, record.static_index, now);
 
   uint32_t in_flight = InFlightPool::none;
-  if (Core::pools_all || d.memory_pipeline) in_flight = put_in_flight(w, d, record);
+  if (d.memory_pipeline) in_flight = put_in_flight(w, d, record);
   if (synchronises(d.fixed.operation)) synchronise(w, d, record, in_flight, now);
   warps_.reserve(w, d);
   if (d.issue.present && !warps_.dependences().issue(w, d, record.mask, now)) [[unlikely]]
