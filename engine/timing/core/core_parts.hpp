@@ -33,7 +33,7 @@ struct Issued {
   const DecodedInstruction& instruction;
   const DynamicRecord& record;
   uint32_t warp;
-  uint16_t slot;  ///< of its launch
+  uint16_t slot;       ///< of its launch
   uint32_t in_flight;  ///< its index in the pool; none for fixed-latency instructions
 };
 

@@ -42,7 +42,8 @@ class OperandCollectorCore {
   uint32_t refused(uint32_t scheduler, Cycle) const { return collector_.refused(scheduler); }
   void operand_missing(uint32_t, Cycle) {}
   void dispatch(const Issued& issued, Cycle) {
-    collector_.issue(issued.instruction, issued.warp, parts_.warps.scheduler_of(issued.warp), issued.in_flight);
+    collector_.issue(issued.instruction, issued.warp, parts_.warps.scheduler_of(issued.warp),
+                     issued.in_flight);
   }
   bool fetch(Cycle now);
   void forget_fetch(uint32_t w) {
