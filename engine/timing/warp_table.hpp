@@ -49,7 +49,8 @@ class WarpTable {
     uint64_t waiting() const {
       return finished | barrier | membar | async_copy | atomics | sleeping | constant;
     }
-    uint64_t issuable() const { return has_instruction & ~waiting() & ~blocked; }
+    uint64_t issuable(uint64_t waiting) const { return has_instruction & ~waiting & ~blocked; }
+    uint64_t issuable() const { return issuable(waiting()); }
   };
 
   static constexpr uint32_t buffer_capacity = 4;
@@ -110,11 +111,16 @@ class WarpTable {
   const Warp& operator[](uint32_t w) const { return warps_[w]; }
   /// For changing them.
   SchedulerMasks& change_masks(uint32_t scheduler) {
-    masks_changed_ = true;
+    masks_changed_ |= 1u << scheduler;
     return masks_[scheduler];
   }
-  /// Whether any masks may have changed since the last call.
-  bool take_masks_changed() { return std::exchange(masks_changed_, false); }
+  /// Whether a scheduler's masks may have changed since the last call.
+  bool take_masks_changed(uint32_t scheduler) {
+    const uint32_t bit = 1u << scheduler;
+    const bool changed = masks_changed_ & bit;
+    masks_changed_ &= ~bit;
+    return changed;
+  }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
   uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
@@ -239,7 +245,7 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
-  bool masks_changed_ = true;
+  uint32_t masks_changed_ = ~0u;  // bit per scheduler
   DependenceCounters dependences_;
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;

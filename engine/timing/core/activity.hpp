@@ -60,9 +60,9 @@ class ActivityRecorder {
     ++activity_[slot].uncovered[record.static_index];
   }
 
-  void begin_cycle() { states_.fill(0); }
-  /// Which of a scheduler's warps could issue in the cycle, and which did, as masks of positions.
-  void count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);
+  /// Which of a scheduler's warps could issue in the cycle, and which one did, as masks of positions.
+  /// waiting: the scheduler's, which the caller has at hand.
+  void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask, uint64_t could_issue);
   /// Adds `cycles` repetitions of the last cycle.
   void count_cycles(Cycle cycles);
   /// Samples the warps' states at multiples of the interval in [from, to).
@@ -80,8 +80,17 @@ class ActivityRecorder {
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
   uint16_t current_ = 0;  // launch slot that cycles count for
-  // The last cycle, to be repeated for skipped ones.
-  std::array<uint32_t, LaunchActivity::reasons> states_{};
+  /// A byte per state: the number of warps in it, of at most 64 in an SM.
+  struct States {
+    std::array<uint64_t, 2> words{};
+    static_assert(LaunchActivity::reasons <= 16);
+    void set(StallReason reason, uint64_t warps) {
+      words[static_cast<size_t>(reason) / 8] |= warps << static_cast<size_t>(reason) % 8 * 8;
+    }
+    uint64_t of(size_t reason) const { return words[reason / 8] >> reason % 8 * 8 & 0xff; }
+  };
+  // The last cycle, to be repeated for skipped ones, by scheduler.
+  std::vector<States> states_;
   std::vector<StallReason> scheduler_did_;
   std::vector<uint64_t> unit_busy_;  // per scheduler: warps whose unit accepted nothing
 };

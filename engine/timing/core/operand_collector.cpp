@@ -28,6 +28,7 @@ OperandCollector::OperandCollector(const SmSpec& spec)
       collectors_(spec.register_file.collector_units),
       bank_queues_(spec.register_file.banks) {
   const uint32_t units = spec.register_file.collector_units;
+  all_collectors_ = static_cast<uint32_t>((uint64_t{1} << units) - 1);
   const uint32_t each = divided_ ? units / spec.sub_cores : units;
   const auto mask = static_cast<uint32_t>((uint64_t{1} << each) - 1);
   for (uint32_t s = 0; s < spec.sub_cores; ++s) usable_collectors_[s] = mask << (divided_ ? s * each : 0);
@@ -56,7 +57,7 @@ uint32_t OperandCollector::oldest_ready(Unit unit) const {
   return best;
 }
 
-bool OperandCollector::allocate(size_t u) {
+inline bool OperandCollector::allocate(size_t u) {
   // Only the oldest instruction of a unit is considered: as long as its sub-core has no free collector, the
   // unit's other issue latches wait behind it.
   Latches& latches = issue_[u];
@@ -81,17 +82,16 @@ bool OperandCollector::allocate(size_t u) {
 }
 
 void OperandCollector::step() {
-  for (uint32_t ready = ready_collectors_; ready; ready &= ready - 1) {
+  for (uint32_t ready = ready_collectors_ & ~blocked_collectors_; ready; ready &= ready - 1) {
     const auto c = static_cast<uint32_t>(std::countr_zero(ready));
     const Collected& held = collectors_[c].held;
     const size_t u = index(held.instruction->unit);
     uint32_t entry = held.scheduler;
-    if (divided_) {
-      if (execute_full_[u] >> entry & 1) continue;
-    } else {
-      if (execute_full_[u] == all_entries_) continue;
-      entry = static_cast<uint32_t>(std::countr_one(execute_full_[u]));
+    if (divided_ ? execute_full_[u] >> entry & 1 : execute_full_[u] == all_entries_) {
+      blocked_collectors_ |= 1u << c;
+      continue;
     }
+    if (!divided_) entry = static_cast<uint32_t>(std::countr_one(execute_full_[u]));
     execute_[u][entry] = held;
     execute_full_[u] |= 1u << entry;
     ready_units_ |= 1u << u;
@@ -113,7 +113,7 @@ void OperandCollector::step() {
   }
   banks_written_ = 0;
   // Every pass gives each unit one collector; a unit that gets none now gets none in this step.
-  for (uint32_t trying = issue_pending_; trying != 0;) {
+  for (uint32_t trying = issue_pending_; trying != 0 && busy_collectors_ != all_collectors_;) {
     uint32_t served = 0;
     for (uint32_t rest = trying; rest; rest &= rest - 1) {
       const auto turn = static_cast<uint32_t>(std::countr_zero(rest));

@@ -53,6 +53,7 @@ class OperandCollector {
   void take(Unit unit, uint32_t entry) {
     execute_full_[index(unit)] &= ~(1u << entry);
     if (execute_full_[index(unit)] == 0) ready_units_ &= ~(1u << index(unit));
+    blocked_collectors_ &= divided_ ? ~usable_collectors_[entry] : 0;
     changed_ = true;
   }
 
@@ -96,11 +97,14 @@ class OperandCollector {
   bool power_of_two_;
   std::array<uint32_t, max_sub_cores> usable_collectors_{};  // by scheduler: bit per collector
   std::array<uint32_t, max_sub_cores> refused_{};
-  uint32_t busy_collectors_ = 0;   // bit per collector
+  uint32_t busy_collectors_ = 0;  // bit per collector
+  uint32_t all_collectors_ = 0;
   uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
-  uint32_t issue_pending_ = 0;     // bit per unit with a full issue latch, in the order of their turns
-  uint32_t ready_units_ = 0;       // bit per unit with a full execute latch
-  uint64_t issued_ = 0;            // instructions
+  // Bit per ready collector that found its execute latch full, which has not been emptied since.
+  uint32_t blocked_collectors_ = 0;
+  uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
+  uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
+  uint64_t issued_ = 0;         // instructions
   std::vector<Collector> collectors_;
   std::array<Latches, unit_count> issue_{};
   std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};

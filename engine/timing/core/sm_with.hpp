@@ -21,7 +21,7 @@ class SmWith final : public Sm {
  private:
   void tick(Cycle now);
   void issue(Cycle now);
-  void issue_from(uint32_t scheduler, Cycle now);
+  void issue_from(uint32_t scheduler, uint64_t waiting, Cycle now);
   void issue_instruction(uint32_t w, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
   uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
@@ -29,7 +29,7 @@ class SmWith final : public Sm {
   void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
 
   Core core_;
-  bool none_issuable_ = false;
+  uint32_t issuable_ = 0;  // bit per scheduler: some warp could issue in the last cycle
 };
 
 template <CoreModel Core>
@@ -84,26 +84,22 @@ uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
   check_membars();
-  // If no warp could issue and none has changed, what the recorder has of the last cycle is true of this one.
-  const bool same = none_issuable_ && !warps_.take_masks_changed();
-  if (!same) {
-    recorder_.begin_cycle();
-    none_issuable_ = true;
-  }
   const uint32_t count = spec_.sm.sub_cores;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t s = (issue_first_ + i) % count;
+  for (uint32_t i = 0, s = issue_first_; i < count; ++i, s = s + 1 < count ? s + 1 : 0) {
     const WarpTable::SchedulerMasks& m = warps_.masks(s);
-    if (m.resident == 0) continue;
-    const bool open = core_.begin_issue(s, now);
-    if (same) continue;
-    none_issuable_ &= m.issuable() == 0;
+    const bool open = m.resident != 0 && core_.begin_issue(s, now);
+    // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
+    // of this one.
+    if (!warps_.take_masks_changed(s) && !(issuable_ >> s & 1)) continue;
+    const uint64_t waiting = m.waiting();
+    const uint32_t some = m.issuable(waiting) != 0;
+    issuable_ = (issuable_ & ~(1u << s)) | some << s;
     if (open)
-      issue_from(s, now);
+      issue_from(s, waiting, now);
     else
-      recorder_.count_scheduler(s, 0, 0);
+      recorder_.count_scheduler(s, waiting, 0, 0);
   }
-  if (ctas_.resident() > 0) issue_first_ = (issue_first_ + 1) % count;
+  if (ctas_.resident() > 0) issue_first_ = issue_first_ + 1 < count ? issue_first_ + 1 : 0;
 }
 
 /// Units that an instruction for `unit` makes unavailable to the next instruction of the same warp and cycle.
@@ -116,24 +112,24 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
+void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
   schedulers_[s]->begin_cycle(warps_);
-  uint64_t could_issue = available(s, m.issuable(), 0, now);
+  uint64_t could_issue = available(s, m.issuable(waiting), 0, now);
   const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
   if (position < 0) {
-    recorder_.count_scheduler(s, 0, could_issue);
+    recorder_.count_scheduler(s, waiting, 0, could_issue);
     return;
   }
   const uint64_t chosen = uint64_t{1} << position;
   const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(position));
   changed_ = true;
   if (!constant_operand_there(w, now)) {
-    recorder_.count_scheduler(s, 0, could_issue & ~chosen);
+    recorder_.count_scheduler(s, m.waiting(), 0, could_issue & ~chosen);
     core_.operand_missing(s, now);
     return;
   }
-  recorder_.count_scheduler(s, chosen, could_issue);
+  recorder_.count_scheduler(s, waiting, chosen, could_issue);
   uint32_t used_units = 0;
   const uint32_t width = spec_.sm.scheduler.issue_width;
   for (uint32_t n = 0; n < width; ++n) {
