@@ -114,6 +114,7 @@ class WarpTable {
     masks_changed_ |= 1u << scheduler;
     return masks_[scheduler];
   }
+  bool any_masks_changed() const { return masks_changed_ != 0; }
   /// Whether a scheduler's masks may have changed since the last call.
   bool take_masks_changed(uint32_t scheduler) {
     const uint32_t bit = 1u << scheduler;
@@ -245,7 +246,7 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
-  uint32_t masks_changed_ = ~0u;  // bit per scheduler
+  uint32_t masks_changed_ = 0;  // bit per scheduler
   DependenceCounters dependences_;
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace simt {
 namespace {
@@ -43,6 +44,7 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
 
 void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask,
                                        uint64_t could_issue) {
+  write_cycles();
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
   const uint64_t blocked = m.blocked & ~waiting;
   const uint64_t unit_busy = m.issuable(waiting) & ~could_issue;
@@ -89,23 +91,34 @@ void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiting, uin
   scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;
 }
 
-void ActivityRecorder::count_cycles(Cycle cycles) {
-  LaunchActivity& activity = activity_[current_];
-  uint64_t resident = 0;
-  States sum;
-  for (uint32_t s = 0; s < states_.size(); ++s) {
-    const auto here = static_cast<uint64_t>(std::popcount(warps_.masks(s).resident));
-    resident += here;
-    if (here > 0) activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
-    for (size_t i = 0; i < sum.words.size(); ++i) sum.words[i] += states_[s].words[i];
+void ActivityRecorder::count_residents() {
+  write_cycles();
+  residents_changed_ = false;
+  residents_ = occupied_ = 0;
+  for (uint32_t s = 0; s < warps_.schedulers(); ++s) {
+    const auto here = static_cast<uint32_t>(std::popcount(warps_.masks(s).resident));
+    residents_ += here;
+    if (here > 0) occupied_ |= 1u << s;
   }
+}
+
+void ActivityRecorder::write_repeated() {
+  const Cycle cycles = std::exchange(repeated_, 0);
+  LaunchActivity& activity = activity_[current_];
+  States sum;
+  for (const States& states : states_)
+    for (size_t i = 0; i < sum.words.size(); ++i) sum.words[i] += states.words[i];
   if (cycles == 1)
     for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += sum.of(r);
   else
     for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += cycles * sum.of(r);
+  for (uint32_t rest = occupied_; rest; rest &= rest - 1) {
+    const auto s = static_cast<uint32_t>(std::countr_zero(rest));
+    activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
+  }
   Counters& counters = counters_[current_];
   counters[Counter::sm_active_cycles] += cycles;
-  counters[Counter::active_warp_cycles] += cycles * resident;
+  counters[Counter::active_warp_cycles] += cycles * residents_;
 }
 
 StallReason ActivityRecorder::state_of(uint32_t w) const {
@@ -127,11 +140,7 @@ StallReason ActivityRecorder::state_of(uint32_t w) const {
                                                           : StallReason::MathPipeThrottle;
 }
 
-void ActivityRecorder::sample(Cycle from, Cycle to) {
-  if ((from - 1) / sample_interval == (to - 1) / sample_interval && from > 0) return;
-  const uint64_t times =
-      (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
-  if (times == 0) return;
+void ActivityRecorder::take_samples(uint64_t times) {
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     const WarpTable::Warp& warp = warps_[w];
     if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;

@@ -39,7 +39,7 @@ struct Issued {
 
 /// A core model: how an SM processes instructions from fetch to write-back. In each cycle, SmWith calls, in
 /// this order: write_back(), execute(), write_port_free() for results from memory, send_access(),
-/// read_operands(), then begin_issue(), refused() and dispatch() for each scheduler, and fetch(). Functions
+/// read_operands(), then may_issue(), refused() and dispatch() for each scheduler, and fetch(). Functions
 /// that return bool and are not const return whether anything changed.
 template <class Core>
 concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uint32_t n, uint8_t& written,
@@ -54,7 +54,7 @@ concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uin
   { core.send_access(now) } -> std::same_as<bool>;
   { core.read_operands(counters) } -> std::same_as<bool>;
   // Whether scheduler n may issue in this cycle.
-  { core.begin_issue(n, now) } -> std::same_as<bool>;
+  { c.may_issue(n, now) } -> std::same_as<bool>;
   // Bit per unit that accepts no instruction from scheduler n.
   { core.refused(n, now) } -> std::same_as<uint32_t>;
   // The instruction chosen by scheduler n lacks its constant operand.

@@ -38,7 +38,7 @@ class OperandCollectorCore {
   bool execute(Cycle now);
   bool send_access(Cycle now);
   bool read_operands(Counters& counters);
-  bool begin_issue(uint32_t, Cycle) { return true; }
+  bool may_issue(uint32_t, Cycle) const { return true; }
   uint32_t refused(uint32_t scheduler, Cycle) const { return collector_.refused(scheduler); }
   void operand_missing(uint32_t, Cycle) {}
   void dispatch(const Issued& issued, Cycle) {

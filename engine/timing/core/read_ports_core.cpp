@@ -39,6 +39,16 @@ inline bool ReadPortsCore::write_back(Cycle now) {
   return true;
 }
 
+/// Instructions start when they issue; what is left is to free the entries of accesses that were sent.
+inline bool ReadPortsCore::execute(Cycle now) {
+  for (SubCore& sub_core : sub_cores_) {
+    RingQueue<QueuedAccess>& queue = sub_core.accesses;
+    while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
+      queue.pop_front();
+  }
+  return false;
+}
+
 inline bool ReadPortsCore::send_access(Cycle now) {
   const auto count = static_cast<uint32_t>(sub_cores_.size());
   for (uint32_t i = 0; i < count; ++i) {
@@ -58,14 +68,6 @@ inline bool ReadPortsCore::send_access(Cycle now) {
     return true;
   }
   return false;
-}
-
-inline bool ReadPortsCore::begin_issue(uint32_t scheduler, Cycle now) {
-  SubCore& sub_core = sub_cores_[scheduler];
-  RingQueue<QueuedAccess>& queue = sub_core.accesses;
-  while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
-    queue.pop_front();
-  return sub_core.issue_blocked_until <= now;
 }
 
 inline void ReadPortsCore::operand_missing(uint32_t scheduler, Cycle now) {

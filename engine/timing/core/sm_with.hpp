@@ -19,7 +19,7 @@ class SmWith final : public Sm {
   void run(Cycle begin, Cycle end) override;
 
  private:
-  void tick(Cycle now);
+  void tick(Cycle now, bool arrivals);
   void issue(Cycle now);
   void issue_from(uint32_t scheduler, uint64_t waiting, Cycle now);
   void issue_instruction(uint32_t w, Cycle now);
@@ -35,26 +35,30 @@ class SmWith final : public Sm {
 template <CoreModel Core>
 void SmWith<Core>::run(Cycle begin, Cycle end) {
   for (Cycle now = begin; now < end;) {
-    const Cycle wake = std::min(end, std::min(own_event_, next_outside_event()));
+    const Cycle outside = next_outside_event();
+    const Cycle wake = std::min(end, std::min(own_event_, outside));
     if (wake > now) {
       pass_idle(now, wake);
       now = wake;
       continue;
     }
-    tick(now);
+    tick(now, outside <= now);
     own_event_ = changed_ ? now + 1 : find_next_event(now);
     if (ctas_.resident() > 0) recorder_.count_cycles(1);
     recorder_.sample(now, now + 1);
     ++now;
   }
+  recorder_.write_cycles();
   drop_taken_replies();
 }
 
 template <CoreModel Core>
-void SmWith<Core>::tick(Cycle now) {
+void SmWith<Core>::tick(Cycle now, bool arrivals) {
   warps_.set_time(now);
   changed_ = false;
-  take_arrivals(now);
+  if (arrivals) take_arrivals(now);
+  if (!sleepers_.empty()) wake_sleepers(now);
+  if (ctas_.next_opening() <= now) changed_ |= ctas_.open_barriers(now);
   changed_ |= core_.write_back(now);
   if (constant_cache_.next_event() <= now) take_constants(now);
   changed_ |= core_.execute(now);
@@ -83,23 +87,24 @@ uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32
 
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
-  check_membars();
+  if (membars_) check_membars();
   const uint32_t count = spec_.sm.sub_cores;
-  for (uint32_t i = 0, s = issue_first_; i < count; ++i, s = s + 1 < count ? s + 1 : 0) {
-    const WarpTable::SchedulerMasks& m = warps_.masks(s);
-    const bool open = m.resident != 0 && core_.begin_issue(s, now);
+  const uint32_t first = issue_first_;
+  if (ctas_.resident() > 0) issue_first_ = first + 1 < count ? first + 1 : 0;
+  if (!warps_.any_masks_changed() && issuable_ == 0) return;
+  for (uint32_t i = 0, s = first; i < count; ++i, s = s + 1 < count ? s + 1 : 0) {
     // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
     // of this one.
     if (!warps_.take_masks_changed(s) && !(issuable_ >> s & 1)) continue;
+    const WarpTable::SchedulerMasks& m = warps_.masks(s);
     const uint64_t waiting = m.waiting();
     const uint32_t some = m.issuable(waiting) != 0;
     issuable_ = (issuable_ & ~(1u << s)) | some << s;
-    if (open)
+    if (m.resident != 0 && core_.may_issue(s, now))
       issue_from(s, waiting, now);
     else
       recorder_.count_scheduler(s, waiting, 0, 0);
   }
-  if (ctas_.resident() > 0) issue_first_ = issue_first_ + 1 < count ? issue_first_ + 1 : 0;
 }
 
 /// Units that an instruction for `unit` makes unavailable to the next instruction of the same warp and cycle.
