@@ -81,7 +81,7 @@ class Crossbar {
         if (!has_room(output)) continue;
         const uint32_t input = first_wanting(output);
         take(input, output, move);
-        next_input_[output] = (input + 1) % inputs_;
+        next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
         ++moved;
       }
     }

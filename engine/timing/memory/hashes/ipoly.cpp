@@ -47,7 +47,8 @@ static_assert(most_ipoly == 1u << (irreducible.size() - 1));
 
 uint32_t slice_of(const SliceCount& n, const SliceAddress& a) {
   const uint32_t slice = a.channel * n.slices_per_channel + a.low;
-  return ipoly_hash(a.high, slice, n.channels_up * n.slices_per_channel) % n.slices;
+  const uint32_t hashed = ipoly_hash(a.high, slice, n.channels_up * n.slices_per_channel);
+  return hashed < n.slices ? hashed : hashed % n.slices;
 }
 
 const Registered<SliceHash> ipoly_slices{
@@ -66,8 +67,7 @@ const Registered<SliceHash> ipoly_slices_modulo{
 
 const Registered<SetIndex> ipoly_sets{
     {{"ipoly", "Remainder of the line's number as a polynomial over GF(2).", "Rau, ISCA 1991; GPGPU-Sim"},
-     [](uint64_t address, uint32_t line_bytes, uint32_t count) {
-       const uint64_t line = address / line_bytes;
+     [](uint64_t /*address*/, uint64_t line, uint32_t count) {
        const auto bits = static_cast<uint32_t>(std::bit_width(count) - 1);
        return ipoly_hash(line >> bits, static_cast<uint32_t>(line & (count - 1)), count);
      },
