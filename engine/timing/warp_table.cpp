@@ -77,6 +77,7 @@ uint8_t WarpTable::stop_at_jump(Warp& warp, uint8_t visible) const {
 
 void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
+  const bool same_next = warp.buffered > 0;
   while (!warp.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
   }
   auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
@@ -84,7 +85,12 @@ void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
   if (warp.held == 0 && warp.stream_ended) finish(w);
-  refresh(w);
+  // What a scoreboard says of the next instruction changes only when registers are written; control bits also
+  // look at the time.
+  if (same_next && !next_instruction(w).issue.present)
+    refresh_fetch(w);
+  else
+    refresh(w);
 }
 
 uint64_t WarpTable::next_pc(uint32_t w, uint64_t now) {
@@ -241,20 +247,25 @@ void WarpTable::update_async_wait(uint32_t w) {
     change_masks(scheduler_of(w)).async_copy &= ~bit_of(w);
 }
 
+inline void WarpTable::refresh_fetch(uint32_t w) {
+  const Warp& warp = warps_[w];
+  const uint64_t slot = uint64_t{1} << w;
+  // A record behind a taken branch is held, and may be the last that the stream has for now.
+  const bool waits = warp.source_waits && (warp.held == 0 || warp.buffered > 0);
+  const bool more = warp.resident && !(finished_ & slot) && !warp.fetch_pending && !waits && !warp.jumps;
+  fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
+  const bool room =
+      more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
+  fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
+}
+
 void WarpTable::refresh(uint32_t w) {
   Warp& warp = warps_[w];
   SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t bit = bit_of(w);
   m.has_instruction &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
-  const uint64_t slot = uint64_t{1} << w;
-  // A record behind a taken branch is held, and may be the last that the stream has for now.
-  const bool waits = warp.source_waits && (warp.held == 0 || warp.buffered > 0);
-  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending && !waits && !warp.jumps;
-  fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
-  const bool room =
-      more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
-  fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
+  refresh_fetch(w);
   if (warp.buffered == 0) {
     m.blocked &= ~bit;
     m.blocked_long &= ~bit;

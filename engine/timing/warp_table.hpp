@@ -237,7 +237,9 @@ class WarpTable {
     return copies > 0 || warp.outstanding_atomics > 0;
   }
   void finish(uint32_t w);
+  /// Brings the masks up to date with the warp: all, and those of the front end.
   void refresh(uint32_t w);
+  void refresh_fetch(uint32_t w);
   void check_registers(uint32_t w);
   void check_issue_rule(uint32_t w, const DecodedInstruction& next);
   void take_due_dependences();
