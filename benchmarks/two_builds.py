@@ -1,8 +1,10 @@
-"""Speed of one build against another's: both take turns at each kernel, on one thread, in processor time.
+"""Speed of one build against another's: both take turns at each kernel, on one thread; medians of the ratios.
 
 python benchmarks/two_builds.py REFERENCE/src src [--pairs 10] [--rows ROW,ROW]
 
-REFERENCE/src, src: the folders in which each build has its package `simt`.
+REFERENCE/src, src: the folders in which each build has its package `simt`. Traces are timed in processor
+time, the memory system alone by the clock. A row also says whether the cycles and counters that both builds
+have are equal.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ LANES = range(32)
 A, B, C = 0x7F0000000000, 0x7F0010000000, 0x7F0020000000
 KIB, MIB = 1 << 10, 1 << 20
 
-# Row: specification, folder of the trace in the parent's temporary folder; memory rows: pattern of addresses.
-SPEED_ROWS = [f"{kind} {gpu}" for gpu in ("qv100-accelsim", "qv100") for kind in ("streaming", "gemm", "ffma")]
+# Kernels of kernels.py, kernels of this file, and patterns of addresses for the memory system alone.
+GPUS = ("qv100-accelsim", "qv100")
+SPEED_ROWS = [f"{kind} {gpu}" for gpu in GPUS for kind in ("streaming", "gemm", "ffma")]
 TRACE_ROWS = ["gather4", "gather64", "atomics", "spmv", "bfs"]
 MEMORY_ROWS = ["l2-hits", "dram-streaming", "dram-random"]
 
@@ -40,7 +43,8 @@ def _write(kind: str, body: Callable[[Any, int, int], None], ctas: int) -> Path:
     folder = Path(tempfile.gettempdir()) / "simt-benchmarks" / kind
     if not (folder / "kernelslist.g").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        with KernelWriter(folder / "kernel-1.traceg", LaunchShape(kind, (ctas, 1, 1), (256, 1, 1), 70, 0, 32)) as out:
+        shape = LaunchShape(kind, (ctas, 1, 1), (256, 1, 1), 70, 0, 32)
+        with KernelWriter(folder / "kernel-1.traceg", shape) as out:
             for cta in range(ctas):
                 warps = [Warp() for _ in range(8)]
                 for number, warp in enumerate(warps):
@@ -84,7 +88,7 @@ def _spmv(warp: Any, cta: int, number: int) -> None:
 
 
 def _bfs(warp: Any, cta: int, number: int) -> None:
-    """A step of a breadth-first search: few of a warp's threads have a vertex, each with its own neighbours."""
+    """A step of a breadth-first search: a quarter of a warp's threads have a vertex."""
     rng = random.Random(cta * 8 + number)
     first = (cta * 256 + number * 32) * 4
     warp.memory("LDG.E.U8.SYS", [A + first // 4 + i for i in LANES], 1, 4, (2,))
