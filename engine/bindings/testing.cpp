@@ -247,14 +247,15 @@ std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
 nb::dict locate(nb::dict spec, uint64_t address) {
   const Spec s = spec_from_dict(spec);
   const AddressMap map(s.address_map, s.dram, reinterpret_cast<SliceHashFunction>(s.policy.slice_hash));
-  const MemoryLocation where = map.locate(address);
+  const DramLocation where = map.locate(address);
+  const uint32_t slice = map.slice_of(address);
   nb::dict result;
-  result["slice"] = where.slice;
-  result["channel"] = where.channel;
+  result["slice"] = slice;
+  result["channel"] = slice / s.address_map.slices_per_channel;
   result["bank"] = where.bank;
   result["row"] = where.row;
   result["column"] = where.column;
-  result["local"] = where.local;
+  result["local"] = map.local_address(address);
   return result;
 }
 

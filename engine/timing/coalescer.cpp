@@ -96,6 +96,28 @@ void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
   sort_by_address(transactions);
 }
 
+namespace {
+
+/// Whether no two of the lanes' words are different words of one bank, as in most accesses.
+bool one_word_per_bank(const uint64_t* addresses, uint64_t lanes, uint32_t words, uint32_t banks) {
+  std::array<uint64_t, 64> of_bank;
+  uint64_t taken = 0;
+  for (; lanes; lanes &= lanes - 1)
+    for (uint32_t w = 0; w < words; ++w) {
+      const uint64_t word = addresses[std::countr_zero(lanes)] / 4 + w;
+      const uint64_t bank = word & (banks - 1);
+      if (!(taken >> bank & 1)) {
+        taken |= uint64_t{1} << bank;
+        of_bank[bank] = word;
+      } else if (of_bank[bank] != word) {
+        return false;
+      }
+    }
+  return true;
+}
+
+}  // namespace
+
 uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,
                               bool by_width, SharedAccess access) {
   constexpr uint32_t max_banks = 64, max_lanes = 64;
@@ -112,6 +134,10 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t
     uint64_t lanes = mask >> begin;
     if (group < max_lanes) lanes &= (uint64_t{1} << group) - 1;
     if (lanes == 0) continue;
+    if (access != SharedAccess::Atomic && one_word_per_bank(of_lane.data() + begin, lanes, words, banks)) {
+      ++passes;
+      continue;
+    }
     // Distinct words per bank, in lane order (of atomics, all words); a warp has at most 64 lanes, so a bank
     // sees at most 64 words.
     std::array<std::array<uint64_t, max_lanes>, max_banks> seen;
@@ -120,7 +146,7 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t
     for (; lanes; lanes &= lanes - 1)
       for (uint32_t w = 0; w < words; ++w) {
         const uint64_t word = of_lane[begin + static_cast<uint32_t>(std::countr_zero(lanes))] / 4 + w;
-        const uint32_t bank = static_cast<uint32_t>(word % banks);
+        const uint32_t bank = static_cast<uint32_t>(word & (banks - 1));
         const uint64_t* known = seen[bank].data();
         const uint64_t* known_end = seen[bank].data() + different[bank];
         if (different[bank] == max_lanes) continue;

@@ -154,6 +154,7 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
 
 bool LoadStoreUnit::take_results(Cycle now) {
   bool changed = false;
+  if (shared_pipe_.empty() && bypassed_.empty() && !l1_.ready()) return false;
   // Serves clients in turn; `idle` of them had nothing.
   for (uint32_t idle = 0; idle < 3 && results_.size() < width_;) {
     const uint32_t client = (result_turn_ + idle) % 3;

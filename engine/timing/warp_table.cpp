@@ -41,6 +41,7 @@ void WarpTable::retire(uint32_t w) {
   m.needs[static_cast<size_t>(warps_[w].needed)] &= keep;
   fetchable_ &= ~(uint64_t{1} << w);
   fillable_ &= ~(uint64_t{1} << w);
+  finished_ &= ~(uint64_t{1} << w);
 }
 
 bool WarpTable::take_record(uint32_t w, uint64_t now) {
@@ -76,17 +77,20 @@ uint8_t WarpTable::stop_at_jump(Warp& warp, uint8_t visible) const {
 
 void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
+  const bool same_next = warp.buffered > 0;
   while (!warp.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
   }
   auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
   if (stops_at_jumps_) visible = stop_at_jump(warp, visible);
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
-  if (warp.held == 0 && warp.stream_ended) {
-    change_masks(scheduler_of(w)).finished |= bit_of(w);
-    touched_ |= uint64_t{1} << w;
-  }
-  refresh(w);
+  if (warp.held == 0 && warp.stream_ended) finish(w);
+  // What a scoreboard says of the next instruction changes only when registers are written; control bits also
+  // look at the time.
+  if (same_next && !next_instruction(w).issue.present)
+    refresh_fetch(w);
+  else
+    refresh(w);
 }
 
 uint64_t WarpTable::next_pc(uint32_t w, uint64_t now) {
@@ -101,12 +105,15 @@ bool WarpTable::advance(uint32_t w) {
   --warp.buffered;
   --warp.held;
   const bool last = warp.held == 0 && warp.stream_ended;
-  if (last) {
-    change_masks(scheduler_of(w)).finished |= bit_of(w);
-    touched_ |= uint64_t{1} << w;
-  }
+  if (last) finish(w);
   refresh(w);
   return last;
+}
+
+void WarpTable::finish(uint32_t w) {
+  change_masks(scheduler_of(w)).finished |= bit_of(w);
+  finished_ |= uint64_t{1} << w;
+  touched_ |= uint64_t{1} << w;
 }
 
 void WarpTable::drop(uint32_t w) {
@@ -116,10 +123,7 @@ void WarpTable::drop(uint32_t w) {
   warp.source_waits = false;
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
-  if (!warp.fetch_pending) {  // otherwise it finishes when the fetch returns
-    change_masks(scheduler_of(w)).finished |= bit_of(w);
-    touched_ |= uint64_t{1} << w;
-  }
+  if (!warp.fetch_pending) finish(w);  // otherwise it finishes when the fetch returns
   refresh(w);
 }
 
@@ -243,20 +247,25 @@ void WarpTable::update_async_wait(uint32_t w) {
     change_masks(scheduler_of(w)).async_copy &= ~bit_of(w);
 }
 
+inline void WarpTable::refresh_fetch(uint32_t w) {
+  const Warp& warp = warps_[w];
+  const uint64_t slot = uint64_t{1} << w;
+  // A record behind a taken branch is held, and may be the last that the stream has for now.
+  const bool waits = warp.source_waits && (warp.held == 0 || warp.buffered > 0);
+  const bool more = warp.resident && !(finished_ & slot) && !warp.fetch_pending && !waits && !warp.jumps;
+  fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
+  const bool room =
+      more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
+  fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
+}
+
 void WarpTable::refresh(uint32_t w) {
   Warp& warp = warps_[w];
   SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t bit = bit_of(w);
   m.has_instruction &= ~bit;
   m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
-  const uint64_t slot = uint64_t{1} << w;
-  // A record behind a taken branch is held, and may be the last that the stream has for now.
-  const bool waits = warp.source_waits && (warp.held == 0 || warp.buffered > 0);
-  const bool more = warp.resident && !(m.finished & bit) && !warp.fetch_pending && !waits && !warp.jumps;
-  fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
-  const bool room =
-      more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
-  fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
+  refresh_fetch(w);
   if (warp.buffered == 0) {
     m.blocked &= ~bit;
     m.blocked_long &= ~bit;

@@ -49,7 +49,8 @@ class WarpTable {
     uint64_t waiting() const {
       return finished | barrier | membar | async_copy | atomics | sleeping | constant;
     }
-    uint64_t issuable() const { return has_instruction & ~waiting() & ~blocked; }
+    uint64_t issuable(uint64_t waiting) const { return has_instruction & ~waiting & ~blocked; }
+    uint64_t issuable() const { return issuable(waiting()); }
   };
 
   static constexpr uint32_t buffer_capacity = 4;
@@ -110,11 +111,17 @@ class WarpTable {
   const Warp& operator[](uint32_t w) const { return warps_[w]; }
   /// For changing them.
   SchedulerMasks& change_masks(uint32_t scheduler) {
-    masks_changed_ = true;
+    masks_changed_ |= 1u << scheduler;
     return masks_[scheduler];
   }
-  /// Whether any masks may have changed since the last call.
-  bool take_masks_changed() { return std::exchange(masks_changed_, false); }
+  bool any_masks_changed() const { return masks_changed_ != 0; }
+  /// Whether a scheduler's masks may have changed since the last call.
+  bool take_masks_changed(uint32_t scheduler) {
+    const uint32_t bit = 1u << scheduler;
+    const bool changed = masks_changed_ & bit;
+    masks_changed_ &= ~bit;
+    return changed;
+  }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
   uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
@@ -204,11 +211,7 @@ class WarpTable {
 
   void touch(uint32_t w) { touched_ |= uint64_t{1} << w; }
   /// Slots that may have become retirable since the last call.
-  uint64_t take_touched() {
-    const uint64_t touched = touched_;
-    touched_ = 0;
-    return touched;
-  }
+  uint64_t take_touched() { return std::exchange(touched_, 0) & finished_; }
   bool has_pending_registers(uint32_t w) const {
     uint64_t any = 0;
     for (uint64_t word : warps_[w].pending) any |= word;
@@ -233,7 +236,10 @@ class WarpTable {
     for (const Warp::AsyncGroup& group : warp.async_groups) copies += group.copies;
     return copies > 0 || warp.outstanding_atomics > 0;
   }
+  void finish(uint32_t w);
+  /// Brings the masks up to date with the warp: all, and those of the front end.
   void refresh(uint32_t w);
+  void refresh_fetch(uint32_t w);
   void check_registers(uint32_t w);
   void check_issue_rule(uint32_t w, const DecodedInstruction& next);
   void take_due_dependences();
@@ -242,11 +248,12 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<SchedulerMasks> masks_;
-  bool masks_changed_ = true;
+  uint32_t masks_changed_ = 0;  // bit per scheduler
   DependenceCounters dependences_;
   std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
+  uint64_t finished_ = 0;  // bit per slot: last instruction issued
   uint32_t schedulers_;
   uint32_t buffer_entries_;
   bool stops_at_jumps_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace simt {
 namespace {
@@ -23,6 +24,7 @@ ActivityRecorder::ActivityRecorder(const WarpTable& warps)
     : warps_(warps),
       counters_(1),
       activity_(1),
+      states_(warps.schedulers()),
       scheduler_did_(warps.schedulers(), StallReason::NoInstruction),
       unit_busy_(warps.schedulers()) {}
 
@@ -40,62 +42,83 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
   counters_[kernel.slot] = Counters{};
 }
 
-void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue) {
+void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask,
+                                       uint64_t could_issue) {
+  write_cycles();
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
-  const uint64_t waiting = m.waiting();
-  const uint64_t idle = m.resident & ~waiting & ~m.has_instruction;
   const uint64_t blocked = m.blocked & ~waiting;
-  const uint64_t ready = m.issuable();
-  const uint64_t unit_busy = ready & ~could_issue;
+  const uint64_t unit_busy = m.issuable(waiting) & ~could_issue;
+  States states;
   StallReason dominant = StallReason::NoInstruction;
-  uint32_t most = 0;
+  uint64_t most = 0;
   const auto add = [&](StallReason reason, uint64_t mask) {
-    const auto warps = static_cast<uint32_t>(std::popcount(mask));
-    states_[index(reason)] += warps;
+    const auto warps = static_cast<uint64_t>(std::popcount(mask));
+    states.set(reason, warps);
     if (warps > most) {
       most = warps;
       dominant = reason;
     }
   };
+  const auto add_rare = [&](StallReason reason, uint64_t mask) {
+    if (mask != 0) add(reason, mask);
+  };
   // In the order of StallReason, of which the first wins a tie.
-  add(StallReason::Selected, issued_mask);
-  states_[index(StallReason::NotSelected)] +=
-      static_cast<uint32_t>(std::popcount(could_issue & ~issued_mask));
-  add(StallReason::NoInstruction, idle);
+  states.set(StallReason::Selected, issued_mask != 0);
+  states.set(StallReason::NotSelected, static_cast<uint64_t>(std::popcount(could_issue & ~issued_mask)));
+  add(StallReason::NoInstruction, m.resident & ~waiting & ~m.has_instruction);
   if (waiting) {
-    add(StallReason::Barrier, m.barrier & ~m.finished);
-    add(StallReason::Membar, m.membar & ~m.finished);
-    add(StallReason::AsyncCopy, m.async_copy & ~m.finished);
+    add_rare(StallReason::Barrier, m.barrier & ~m.finished);
+    add_rare(StallReason::Membar, m.membar & ~m.finished);
+    add_rare(StallReason::AsyncCopy, m.async_copy & ~m.finished);
   }
   add(StallReason::LongScoreboard, (blocked & m.blocked_long) | (m.atomics & ~m.finished));
-  add(StallReason::ShortScoreboard, blocked & m.blocked_short);
-  add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+  if (blocked) {
+    add_rare(StallReason::ShortScoreboard, blocked & m.blocked_short);
+    add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+  }
   if (unit_busy) {
     const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
     add(StallReason::MathPipeThrottle, unit_busy & ~memory);
-    add(StallReason::LgThrottle, unit_busy & memory);
+    add_rare(StallReason::LgThrottle, unit_busy & memory);
   }
   if (waiting) {
-    add(StallReason::Sleeping, m.sleeping & ~m.finished);
-    add(StallReason::ImcMiss, m.constant & ~m.finished);
-    add(StallReason::Drain, m.finished);
+    add_rare(StallReason::Sleeping, m.sleeping & ~m.finished);
+    add_rare(StallReason::ImcMiss, m.constant & ~m.finished);
+    add_rare(StallReason::Drain, m.finished);
   }
+  states_[scheduler] = states;
   unit_busy_[scheduler] = unit_busy;
   scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;
 }
 
-void ActivityRecorder::count_cycles(Cycle cycles) {
-  LaunchActivity& activity = activity_[current_];
-  uint64_t resident = 0;
-  for (size_t r = 0; r < states_.size(); ++r) activity.warp_states[r] += cycles * states_[r];
+void ActivityRecorder::count_residents() {
+  write_cycles();
+  residents_changed_ = false;
+  residents_ = occupied_ = 0;
   for (uint32_t s = 0; s < warps_.schedulers(); ++s) {
-    const auto here = static_cast<uint64_t>(std::popcount(warps_.masks(s).resident));
-    resident += here;
-    if (here > 0) activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
+    const auto here = static_cast<uint32_t>(std::popcount(warps_.masks(s).resident));
+    residents_ += here;
+    if (here > 0) occupied_ |= 1u << s;
+  }
+}
+
+void ActivityRecorder::write_repeated() {
+  const Cycle cycles = std::exchange(repeated_, 0);
+  LaunchActivity& activity = activity_[current_];
+  States sum;
+  for (const States& states : states_)
+    for (size_t i = 0; i < sum.words.size(); ++i) sum.words[i] += states.words[i];
+  if (cycles == 1)
+    for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += sum.of(r);
+  else
+    for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += cycles * sum.of(r);
+  for (uint32_t rest = occupied_; rest; rest &= rest - 1) {
+    const auto s = static_cast<uint32_t>(std::countr_zero(rest));
+    activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
   }
   Counters& counters = counters_[current_];
   counters[Counter::sm_active_cycles] += cycles;
-  counters[Counter::active_warp_cycles] += cycles * resident;
+  counters[Counter::active_warp_cycles] += cycles * residents_;
 }
 
 StallReason ActivityRecorder::state_of(uint32_t w) const {
@@ -117,11 +140,7 @@ StallReason ActivityRecorder::state_of(uint32_t w) const {
                                                           : StallReason::MathPipeThrottle;
 }
 
-void ActivityRecorder::sample(Cycle from, Cycle to) {
-  if ((from - 1) / sample_interval == (to - 1) / sample_interval && from > 0) return;
-  const uint64_t times =
-      (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
-  if (times == 0) return;
+void ActivityRecorder::take_samples(uint64_t times) {
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     const WarpTable::Warp& warp = warps_[w];
     if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;

@@ -39,6 +39,8 @@ class ActivityRecorder {
 
   void begin_launch(const DecodedKernel& kernel);
   void cta_started(const DecodedKernel& kernel) {
+    write_cycles();
+    residents_changed_ = true;
     current_ = kernel.slot;
     Counters& counters = counters_[current_];
     ++counters[Counter::ctas];
@@ -60,13 +62,25 @@ class ActivityRecorder {
     ++activity_[slot].uncovered[record.static_index];
   }
 
-  void begin_cycle() { states_.fill(0); }
-  /// Which of a scheduler's warps could issue in the cycle, and which did, as masks of positions.
-  void count_scheduler(uint32_t scheduler, uint64_t issued_mask, uint64_t could_issue);
-  /// Adds `cycles` repetitions of the last cycle.
-  void count_cycles(Cycle cycles);
+  /// Which of a scheduler's warps could issue in the cycle, and which one did, as masks of positions.
+  /// waiting: the scheduler's, which the caller has at hand.
+  void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask, uint64_t could_issue);
+  /// Warps have been retired.
+  void warps_left() { residents_changed_ = true; }
+  /// Adds `cycles` repetitions of the last cycle, which reach the counts with write_cycles().
+  void count_cycles(Cycle cycles) {
+    if (residents_changed_) count_residents();
+    repeated_ += cycles;
+  }
+  void write_cycles() {
+    if (repeated_ > 0) write_repeated();
+  }
   /// Samples the warps' states at multiples of the interval in [from, to).
-  void sample(Cycle from, Cycle to);
+  void sample(Cycle from, Cycle to) {
+    const uint64_t times =
+        (to + sample_interval - 1) / sample_interval - (from + sample_interval - 1) / sample_interval;
+    if (times > 0) take_samples(times);
+  }
   StallReason state_of(uint32_t w) const;
 
   std::vector<Counters>& counters() { return counters_; }
@@ -75,13 +89,30 @@ class ActivityRecorder {
   LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
 
  private:
+  void count_residents();
+  void write_repeated();
+  void take_samples(uint64_t times);
+
   const WarpTable& warps_;
   // As many launch slots as have been used: a GPU has many more.
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
   uint16_t current_ = 0;  // launch slot that cycles count for
-  // The last cycle, to be repeated for skipped ones.
-  std::array<uint32_t, LaunchActivity::reasons> states_{};
+  /// A byte per state: the number of warps in it, of at most 64 in an SM.
+  struct States {
+    std::array<uint64_t, 2> words{};
+    static_assert(LaunchActivity::reasons <= 16);
+    void set(StallReason reason, uint64_t warps) {
+      words[static_cast<size_t>(reason) / 8] |= warps << static_cast<size_t>(reason) % 8 * 8;
+    }
+    uint64_t of(size_t reason) const { return words[reason / 8] >> reason % 8 * 8 & 0xff; }
+  };
+  // The last cycle, by scheduler, and how often it was repeated since that was last written.
+  Cycle repeated_ = 0;
+  std::vector<States> states_;
+  bool residents_changed_ = true;
+  uint32_t residents_ = 0;  // warps
+  uint32_t occupied_ = 0;   // bit per scheduler that has some
   std::vector<StallReason> scheduler_did_;
   std::vector<uint64_t> unit_busy_;  // per scheduler: warps whose unit accepted nothing
 };

@@ -33,21 +33,18 @@ struct Issued {
   const DecodedInstruction& instruction;
   const DynamicRecord& record;
   uint32_t warp;
-  uint16_t slot;  ///< of its launch
-  /// Its index in the pool; none for fixed-latency instructions, unless Core::pools_all.
-  uint32_t in_flight;
+  uint16_t slot;       ///< of its launch
+  uint32_t in_flight;  ///< its index in the pool; none for fixed-latency instructions
 };
 
 /// A core model: how an SM processes instructions from fetch to write-back. In each cycle, SmWith calls, in
 /// this order: write_back(), execute(), write_port_free() for results from memory, send_access(),
-/// read_operands(), then begin_issue(), takes() and dispatch() for each scheduler, and fetch(). Functions
+/// read_operands(), then may_issue(), refused() and dispatch() for each scheduler, and fetch(). Functions
 /// that return bool and are not const return whether anything changed.
-/// bool and are not const tell whether anything changed.
 template <class Core>
 concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uint32_t n, uint8_t& written,
                              const DecodedInstruction& d, const Issued& issued, Counters& counters) {
   { Core::traits } -> std::convertible_to<const CoreTraits&>;
-  { Core::pools_all } -> std::convertible_to<bool>;
   { core.write_back(now) } -> std::same_as<bool>;
   { core.execute(now) } -> std::same_as<bool>;
   // Takes the write ports for the result of warp n's instruction, from register `written` on; true if all
@@ -57,12 +54,9 @@ concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uin
   { core.send_access(now) } -> std::same_as<bool>;
   { core.read_operands(counters) } -> std::same_as<bool>;
   // Whether scheduler n may issue in this cycle.
-  { core.begin_issue(n, now) } -> std::same_as<bool>;
-  // Whether every unit accepts an instruction from any scheduler; a cheap check that may return false
-  // wrongly.
-  { c.takes_all() } -> std::same_as<bool>;
-  // Whether the unit accepts an instruction from scheduler n.
-  { c.takes(unit, n, now) } -> std::same_as<bool>;
+  { c.may_issue(n, now) } -> std::same_as<bool>;
+  // Bit per unit that accepts no instruction from scheduler n.
+  { core.refused(n, now) } -> std::same_as<uint32_t>;
   // The instruction chosen by scheduler n lacks its constant operand.
   { core.operand_missing(n, now) } -> std::same_as<void>;
   { core.dispatch(issued, now) } -> std::same_as<void>;

@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -9,26 +11,55 @@
 namespace simt {
 
 /// Tracks when the SM's execution units can accept their next instruction, and the result bus they share.
+/// A unit has as many places as the SM has units of the kind, which its users (the schedulers, or the latches
+/// in front of it) take in turn.
 class ExecutionUnits {
  public:
   explicit ExecutionUnits(const SmSpec& spec) : bus_width_(spec.register_file.write_back_width) {
-    for (size_t u = 0; u < units_.size(); ++u) units_[u].resize(spec.units[u].count);
+    for (size_t u = 0; u < unit_count; ++u) {
+      counts_[u] = static_cast<uint16_t>(spec.units[u].count);
+      first_[u] = static_cast<uint16_t>(all_.size());
+      if (counts_[u] == 0) continue;
+      for (uint32_t user = 0; user < max_users; ++user)
+        places_[u][user] = static_cast<uint16_t>(first_[u] + user % counts_[u]);
+      all_.resize(all_.size() + counts_[u]);
+    }
   }
 
-  uint32_t count(Unit unit) const { return static_cast<uint32_t>(units_[static_cast<size_t>(unit)].size()); }
-  bool accepts(Unit unit, uint32_t k, Cycle now) const {
-    return units_[static_cast<size_t>(unit)][k].free_at <= now;
+  /// The place that a user takes.
+  uint32_t place(Unit unit, uint32_t user) const { return places_[static_cast<size_t>(unit)][user]; }
+  /// The next place of the unit; after the last, its first.
+  uint32_t next(Unit unit, uint32_t place) const {
+    const auto u = static_cast<size_t>(unit);
+    return place + 1 < first_[u] + counts_[u] ? place + 1 : first_[u];
   }
-  Cycle free_at(Unit unit, uint32_t k) const { return units_[static_cast<size_t>(unit)][k].free_at; }
-  /// Occupies the unit's entry for `interval` cycles.
-  void start(Unit unit, uint32_t k, Cycle now, uint32_t interval) {
-    units_[static_cast<size_t>(unit)][k].free_at = now + interval;
+  uint32_t count(Unit unit) const { return counts_[static_cast<size_t>(unit)]; }
+  bool accepts(uint32_t place, Cycle now) const { return all_[place].free_at <= now; }
+  Cycle free_at(uint32_t place) const { return all_[place].free_at; }
+  /// Occupies a place of the unit for `interval` cycles.
+  void start(Unit unit, uint32_t place, Cycle now, uint32_t interval) {
+    const auto u = static_cast<size_t>(unit);
+    all_[place].free_at = now + interval;
+    busy_ |= 1u << u;
+    all_free_at_[u] = std::max(all_free_at_[u], now + interval);
+  }
+  /// Bit per unit whose place for this user accepts nothing. `now` never decreases.
+  uint32_t refused(uint32_t user, Cycle now) {
+    uint32_t refused = 0;
+    for (uint32_t rest = busy_; rest; rest &= rest - 1) {
+      const auto u = static_cast<uint32_t>(std::countr_zero(rest));
+      if (all_free_at_[u] <= now)
+        busy_ &= ~(1u << u);
+      else if (!accepts(places_[u][user], now))
+        refused |= 1u << u;
+    }
+    return refused;
   }
 
   /// Whether the unit's last stage and a slot of the result bus are free `latency` cycles from now; reserves
   /// them if so.
-  bool reserve_result(Unit unit, uint32_t k, Cycle now, uint32_t latency) {
-    One& one = units_[static_cast<size_t>(unit)][k];
+  bool reserve_result(uint32_t place, Cycle now, uint32_t latency) {
+    One& one = all_[place];
     const Cycle elapsed = now - one.stage_base;
     one.stages = elapsed >= 64 ? 0 : one.stages >> elapsed;
     one.stage_base = now;
@@ -43,12 +74,18 @@ class ExecutionUnits {
   }
 
  private:
+  static constexpr size_t unit_count = static_cast<size_t>(Unit::Count);
+  static constexpr uint32_t max_users = 8;  // sub-cores
   struct One {
     Cycle free_at = 0;
     Cycle stage_base = 0;
     uint64_t stages = 0;  // bit i: a result leaves the unit i cycles after stage_base
   };
-  std::array<std::vector<One>, static_cast<size_t>(Unit::Count)> units_;
+  uint32_t busy_ = 0;                            // bit per unit; may be out of date
+  std::array<Cycle, unit_count> all_free_at_{};  // of busy units
+  std::array<std::array<uint16_t, max_users>, unit_count> places_{};
+  std::array<uint16_t, unit_count> first_{}, counts_{};
+  std::vector<One> all_;  // unit by unit
   // A cycle, and in the low bits how many results leave in it.
   static constexpr uint32_t bus_bits = 16;
   std::array<uint64_t, 512> bus_{};

@@ -4,7 +4,7 @@
 
 namespace simt {
 
-bool FrontEnd::cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache) {
+bool FrontEnd::take(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache) {
   bool changed = false;
   for (; !wakes_.empty() && wakes_.front().cycle <= now; wakes_.pop_front())
     changed |= ctas_.wake(wakes_.front().cta_slot);

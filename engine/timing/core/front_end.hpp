@@ -26,7 +26,10 @@ class FrontEnd {
   void wake_at(Cycle cycle, uint32_t cta_slot) { wakes_.push_back({cycle, cta_slot}); }
 
   /// Takes what has arrived. True if anything changed.
-  bool cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache);
+  bool cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache) {
+    const bool nothing = wakes_.empty() && targets_.empty() && caches_.perfect() && constant_cache.perfect();
+    return !nothing && take(now, load_store, constant_cache);
+  }
   /// Whether the warp's next instruction is present; if not, its buffer is filled when it arrives.
   bool fetch(uint32_t w, Cycle now) { return caches_.perfect() || look_up(w, now); }
   /// The warp issued a taken branch. It fetches the target at `cycle`; cycles never decrease.
@@ -49,6 +52,7 @@ class FrontEnd {
   Cycle next_event(Cycle now) const;
 
  private:
+  bool take(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache);
   bool look_up(uint32_t w, Cycle now);
 
   struct Wake {

@@ -17,7 +17,6 @@ struct Transaction {
 struct InFlight {
   const DecodedInstruction* instruction = nullptr;
   uint64_t mask = 0;
-  uint64_t age = 0;  ///< issue order within the SM
   uint16_t warp = 0;
   uint16_t slot = 0;                      ///< launch slot
   MemorySpace space = MemorySpace::None;  ///< after resolving generic addresses

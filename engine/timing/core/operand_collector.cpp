@@ -19,23 +19,31 @@ constexpr std::array<uint8_t, OperandCollector::unit_count> collection_turn = []
 
 }  // namespace
 
-OperandCollector::OperandCollector(const SmSpec& spec, InFlightPool& pool)
-    : pool_(pool),
-      divided_(spec.sub_core_model),
-      schedulers_(spec.sub_cores),
+OperandCollector::OperandCollector(const SmSpec& spec)
+    : divided_(spec.sub_core_model),
       entries_(spec.sub_cores),
       all_entries_((1u << spec.sub_cores) - 1),
-      banks_(spec.register_file.banks),
-      banks_per_scheduler_(banks_ / spec.sub_cores),
-      collectors_per_scheduler_(spec.register_file.collector_units / spec.sub_cores),
+      banks_(divided_ ? spec.register_file.banks / spec.sub_cores : spec.register_file.banks),
+      power_of_two_(std::has_single_bit(banks_)),
       collectors_(spec.register_file.collector_units),
-      bank_queues_(banks_) {}
+      bank_queues_(spec.register_file.banks) {
+  const uint32_t units = spec.register_file.collector_units;
+  all_collectors_ = static_cast<uint32_t>((uint64_t{1} << units) - 1);
+  const uint32_t each = divided_ ? units / spec.sub_cores : units;
+  const auto mask = static_cast<uint32_t>((uint64_t{1} << each) - 1);
+  for (uint32_t s = 0; s < spec.sub_cores; ++s) usable_collectors_[s] = mask << (divided_ ? s * each : 0);
+}
 
-void OperandCollector::issue(Unit unit, uint32_t scheduler, uint32_t in_flight) {
-  const size_t u = index(unit);
-  const uint32_t entry = divided_ ? scheduler : static_cast<uint32_t>(std::countr_one(issue_full_[u]));
-  issue_[u][entry] = in_flight;
-  issue_full_[u] |= 1u << entry;
+void OperandCollector::issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
+                             uint32_t in_flight) {
+  const size_t u = index(instruction.unit);
+  Latches& latches = issue_[u];
+  latches.items[(latches.head + latches.count++) % max_sub_cores] = {
+      &instruction, issued_++, in_flight, static_cast<uint16_t>(warp), static_cast<uint16_t>(scheduler)};
+  if (divided_)
+    refused_[scheduler] |= 1u << u;
+  else if (latches.count == entries_)
+    refused_[0] |= 1u << u;
   issue_pending_ |= 1u << collection_turn[u];
 }
 
@@ -44,84 +52,72 @@ uint32_t OperandCollector::oldest_ready(Unit unit) const {
   uint32_t best = static_cast<uint32_t>(std::countr_zero(execute_full_[u]));
   for (uint32_t rest = execute_full_[u] & (execute_full_[u] - 1); rest; rest &= rest - 1) {
     const auto e = static_cast<uint32_t>(std::countr_zero(rest));
-    if (pool_[execute_[u][e]].age < pool_[execute_[u][best]].age) best = e;
+    if (execute_[u][e].age < execute_[u][best].age) best = e;
   }
   return best;
 }
 
-bool OperandCollector::allocate(Unit unit) {
+inline bool OperandCollector::allocate(size_t u) {
   // Only the oldest instruction of a unit is considered: as long as its sub-core has no free collector, the
   // unit's other issue latches wait behind it.
-  const size_t u = index(unit);
-  uint32_t entry = static_cast<uint32_t>(std::countr_zero(issue_full_[u]));
-  for (uint32_t rest = issue_full_[u] & (issue_full_[u] - 1); rest; rest &= rest - 1) {
-    const auto e = static_cast<uint32_t>(std::countr_zero(rest));
-    if (pool_[issue_[u][e]].age < pool_[issue_[u][entry]].age) entry = e;
-  }
-  const uint32_t in_flight = issue_[u][entry];
-  const InFlight& instruction = pool_[in_flight];
-  const uint32_t scheduler = instruction.warp % schedulers_;
-  const uint64_t first = divided_ ? scheduler * collectors_per_scheduler_ : 0;
-  const uint64_t count = divided_ ? collectors_per_scheduler_ : collectors_.size();
-  const uint64_t free = ~busy_collectors_ & ((uint64_t{1} << count) - 1) << first;
+  Latches& latches = issue_[u];
+  const Collected& oldest = latches.items[latches.head];
+  const uint32_t free = usable_collectors_[oldest.scheduler] & ~busy_collectors_;
   if (free == 0) return false;
   const auto c = static_cast<uint32_t>(std::countr_zero(free));
-  const DecodedInstruction& d = *instruction.instruction;
-  collectors_[c] = {in_flight, scheduler, d.read_count};
-  busy_collectors_ |= uint64_t{1} << c;
-  if (d.read_count == 0) ready_collectors_ |= uint64_t{1} << c;
+  const DecodedInstruction& d = *oldest.instruction;
+  collectors_[c] = {oldest, d.read_count};
+  busy_collectors_ |= 1u << c;
+  if (d.read_count == 0) ready_collectors_ |= 1u << c;
   for (uint32_t i = 0; i < d.read_count; ++i) {
-    const uint32_t bank = bank_of(d.reads[i], instruction.warp, scheduler);
+    const uint32_t bank = bank_of(d.reads[i], oldest.warp, oldest.scheduler);
     bank_queues_[bank].push(static_cast<uint8_t>(c));
     banks_waiting_ |= uint64_t{1} << bank;
   }
-  issue_full_[u] &= ~(1u << entry);
-  if (issue_full_[u] == 0) issue_pending_ &= ~(1u << collection_turn[u]);
+  refused_[divided_ ? oldest.scheduler : 0] &= ~(1u << u);
+  latches.head = (latches.head + 1) % max_sub_cores;
+  if (--latches.count == 0) issue_pending_ &= ~(1u << collection_turn[u]);
   changed_ = true;
   return true;
 }
 
 void OperandCollector::step() {
-  for (uint64_t ready = ready_collectors_; ready; ready &= ready - 1) {
+  for (uint32_t ready = ready_collectors_ & ~blocked_collectors_; ready; ready &= ready - 1) {
     const auto c = static_cast<uint32_t>(std::countr_zero(ready));
-    Collector& collector = collectors_[c];
-    const size_t u = index(pool_[collector.in_flight].instruction->unit);
-    uint32_t entry = collector.scheduler;
-    if (divided_) {
-      if (execute_full_[u] >> entry & 1) continue;
-    } else {
-      if (execute_full_[u] == all_entries_) continue;
-      entry = static_cast<uint32_t>(std::countr_one(execute_full_[u]));
-    }
-    execute_[u][entry] = collector.in_flight;
-    execute_full_[u] |= 1u << entry;
-    ready_units_ |= 1u << u;
-    busy_collectors_ &= ~(uint64_t{1} << c);
-    ready_collectors_ &= ~(uint64_t{1} << c);
-    changed_ = true;
-  }
-  for (uint64_t waiting = banks_waiting_; waiting; waiting &= waiting - 1) {
-    const auto bank = static_cast<uint32_t>(std::countr_zero(waiting));
-    BankQueue& queue = bank_queues_[bank];
-    if (banks_written_ >> bank & 1) {
-      ++bank_conflicts_;
+    const Collected& held = collectors_[c].held;
+    const size_t u = index(held.instruction->unit);
+    uint32_t entry = held.scheduler;
+    if (divided_ ? execute_full_[u] >> entry & 1 : execute_full_[u] == all_entries_) {
+      blocked_collectors_ |= 1u << c;
       continue;
     }
+    if (!divided_) entry = static_cast<uint32_t>(std::countr_one(execute_full_[u]));
+    execute_[u][entry] = held;
+    execute_full_[u] |= 1u << entry;
+    ready_units_ |= 1u << u;
+    busy_collectors_ &= ~(1u << c);
+    ready_collectors_ &= ~(1u << c);
+    changed_ = true;
+  }
+  bank_conflicts_ += static_cast<uint32_t>(std::popcount(banks_waiting_ & banks_written_));
+  for (uint64_t reading = banks_waiting_ & ~banks_written_; reading; reading &= reading - 1) {
+    const auto bank = static_cast<uint32_t>(std::countr_zero(reading));
+    BankQueue& queue = bank_queues_[bank];
     const uint8_t c = queue.pop();
     if (queue.count == 0)
       banks_waiting_ &= ~(uint64_t{1} << bank);
     else
       ++bank_conflicts_;
-    if (--collectors_[c].operands_left == 0) ready_collectors_ |= uint64_t{1} << c;
+    if (--collectors_[c].operands_left == 0) ready_collectors_ |= 1u << c;
     changed_ = true;
   }
   banks_written_ = 0;
   // Every pass gives each unit one collector; a unit that gets none now gets none in this step.
-  for (uint32_t trying = issue_pending_; trying != 0;) {
+  for (uint32_t trying = issue_pending_; trying != 0 && busy_collectors_ != all_collectors_;) {
     uint32_t served = 0;
     for (uint32_t rest = trying; rest; rest &= rest - 1) {
       const auto turn = static_cast<uint32_t>(std::countr_zero(rest));
-      if (allocate(collection_order[turn])) served |= 1u << turn;
+      if (allocate(index(collection_order[turn]))) served |= 1u << turn;
     }
     trying = served & issue_pending_;
   }

@@ -18,14 +18,20 @@ class OperandCollector {
  public:
   static constexpr size_t unit_count = static_cast<size_t>(Unit::Count);
 
-  OperandCollector(const SmSpec& spec, InFlightPool& pool);
+  /// An instruction on its way from a scheduler to an execution unit.
+  struct Collected {
+    const DecodedInstruction* instruction = nullptr;
+    uint64_t age = 0;  ///< order of issue within the SM
+    uint32_t in_flight = InFlightPool::none;
+    uint16_t warp = 0;
+    uint16_t scheduler = 0;
+  };
 
-  bool can_issue(Unit unit, uint32_t scheduler) const {
-    return divided_ ? !(issue_full_[index(unit)] >> scheduler & 1) : issue_full_[index(unit)] != all_entries_;
-  }
-  /// Whether all units' issue latches are free.
-  bool all_can_issue() const { return issue_pending_ == 0; }
-  void issue(Unit unit, uint32_t scheduler, uint32_t in_flight);
+  explicit OperandCollector(const SmSpec& spec);
+
+  /// Bit per unit whose issue latches have no room for an instruction of the scheduler.
+  uint32_t refused(uint32_t scheduler) const { return refused_[divided_ ? scheduler : 0]; }
+  void issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint32_t in_flight);
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
   void step();
@@ -41,12 +47,13 @@ class OperandCollector {
   uint32_t ready_units() const { return ready_units_; }
   /// Bit per entry whose execute latch holds an instruction.
   uint32_t ready_entries(Unit unit) const { return execute_full_[index(unit)]; }
-  uint32_t ready_instruction(Unit unit, uint32_t entry) const { return execute_[index(unit)][entry]; }
+  const Collected& ready_instruction(Unit unit, uint32_t entry) const { return execute_[index(unit)][entry]; }
   /// The entry with the oldest instruction; ready_entries() must not be 0.
   uint32_t oldest_ready(Unit unit) const;
   void take(Unit unit, uint32_t entry) {
     execute_full_[index(unit)] &= ~(1u << entry);
     if (execute_full_[index(unit)] == 0) ready_units_ &= ~(1u << index(unit));
+    blocked_collectors_ &= divided_ ? ~usable_collectors_[entry] : 0;
     changed_ = true;
   }
 
@@ -66,34 +73,42 @@ class OperandCollector {
   }
 
  private:
+  static constexpr uint32_t max_sub_cores = 8, max_collectors = 32;
   static size_t index(Unit unit) { return static_cast<size_t>(unit); }
   struct Collector {
-    uint32_t in_flight = InFlightPool::none;
-    uint32_t scheduler = 0;
+    Collected held{};
     uint32_t operands_left = 0;
   };
+  /// A unit's issue latches, oldest instruction first.
+  struct Latches {
+    uint32_t head = 0, count = 0;
+    std::array<Collected, max_sub_cores> items{};
+  };
   uint32_t bank_of(uint32_t reg, uint32_t warp, uint32_t scheduler) const {
-    return divided_ ? (reg + warp) % banks_per_scheduler_ + scheduler * banks_per_scheduler_
-                    : (reg + warp) % banks_;
+    const uint32_t n = reg + warp;
+    return (power_of_two_ ? n & (banks_ - 1) : n % banks_) + (divided_ ? scheduler * banks_ : 0);
   }
-  bool allocate(Unit unit);
+  bool allocate(size_t unit);
 
-  InFlightPool& pool_;
   bool divided_;
-  uint32_t schedulers_;
-  uint32_t entries_;
+  uint32_t entries_;  // latches of each unit
   uint32_t all_entries_;
-  uint32_t banks_;
-  uint32_t banks_per_scheduler_;
-  uint32_t collectors_per_scheduler_;
-  std::vector<Collector> collectors_;
-  uint64_t busy_collectors_ = 0;   // bit per collector
-  uint64_t ready_collectors_ = 0;  // bit per collector that has all its operands
-  std::array<std::array<uint32_t, 8>, unit_count> issue_{}, execute_{};
-  std::array<uint32_t, unit_count> issue_full_{}, execute_full_{};
-  uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch
+  uint32_t banks_;  // from which a scheduler's instructions read
+  bool power_of_two_;
+  std::array<uint32_t, max_sub_cores> usable_collectors_{};  // by scheduler: bit per collector
+  std::array<uint32_t, max_sub_cores> refused_{};
+  uint32_t busy_collectors_ = 0;  // bit per collector
+  uint32_t all_collectors_ = 0;
+  uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
+  // Bit per ready collector that found its execute latch full, which has not been emptied since.
+  uint32_t blocked_collectors_ = 0;
+  uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
   uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
-  static constexpr uint32_t max_collectors = 32;
+  uint64_t issued_ = 0;         // instructions
+  std::vector<Collector> collectors_;
+  std::array<Latches, unit_count> issue_{};
+  std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};
+  std::array<uint32_t, unit_count> execute_full_{};
   /// Collectors waiting for a bank, in order. Has room for every operand of every collector. An empty queue
   /// begins anew at its first place, so that few of the host's cache lines are in use.
   struct BankQueue {

@@ -33,22 +33,21 @@ inline bool OperandCollectorCore::write_back(Cycle now) {
 inline bool OperandCollectorCore::execute(Cycle now) {
   const bool divided = parts_.spec.sm.sub_core_model;
   bool changed = false;
+  if (collector_.ready_units() == 0) return false;
   for (Unit unit : start_order) {
-    if (!(collector_.ready_units() >> static_cast<uint32_t>(unit) & 1)) continue;
     for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1) {
       uint32_t entry = static_cast<uint32_t>(std::countr_zero(ready));
       if (!divided) entry = collector_.oldest_ready(unit);
-      const uint32_t in_flight = collector_.ready_instruction(unit, entry);
-      const DecodedInstruction& d = *parts_.pool[in_flight].instruction;
-      uint32_t k = entry % units_.count(unit);
+      const OperandCollector::Collected& oldest = collector_.ready_instruction(unit, entry);
+      const DecodedInstruction& d = *oldest.instruction;
+      uint32_t place = units_.place(unit, entry);
       if (!divided)
-        for (uint32_t i = 0; i < units_.count(unit) && !units_.accepts(unit, k, now); ++i)
-          k = (k + 1) % units_.count(unit);
-      if (!units_.accepts(unit, k, now) || !units_.reserve_result(unit, k, now, d.latency)) continue;
-      units_.start(unit, k, now, d.initiation_interval);
-      wheel_.schedule(now + d.latency + result_latency, {&d, parts_.pool[in_flight].warp});
+        for (uint32_t i = 0; i < units_.count(unit) && !units_.accepts(place, now); ++i)
+          place = units_.next(unit, place);
+      if (!units_.accepts(place, now) || !units_.reserve_result(place, now, d.latency)) continue;
+      units_.start(unit, place, now, d.initiation_interval);
+      wheel_.schedule(now + d.latency + result_latency, {&d, oldest.warp});
       collector_.take(unit, entry);
-      parts_.pool.release(in_flight);
       changed = true;
     }
   }
@@ -58,7 +57,7 @@ inline bool OperandCollectorCore::execute(Cycle now) {
 inline bool OperandCollectorCore::send_access(Cycle now) {
   if (collector_.ready_entries(Unit::Memory) == 0) return false;
   const uint32_t entry = collector_.oldest_ready(Unit::Memory);
-  parts_.load_store.accept(collector_.ready_instruction(Unit::Memory, entry), now);
+  parts_.load_store.accept(collector_.ready_instruction(Unit::Memory, entry).in_flight, now);
   collector_.take(Unit::Memory, entry);
   return true;
 }
@@ -95,8 +94,9 @@ inline Cycle OperandCollectorCore::next_event(Cycle now) const {
   for (Unit unit : start_order) {
     if (collector_.ready_entries(unit) == 0) continue;
     // A free unit was refused the result bus: retry in the next cycle.
-    for (uint32_t k = 0; k < units_.count(unit); ++k)
-      next = std::min(next, std::max(now + 1, units_.free_at(unit, k)));
+    uint32_t place = units_.place(unit, 0);
+    for (uint32_t i = 0; i < units_.count(unit); ++i, place = units_.next(unit, place))
+      next = std::min(next, std::max(now + 1, units_.free_at(place)));
   }
   return next;
 }

@@ -27,10 +27,9 @@ class OperandCollectorCore {
                                      .carve_out_for_grid = true,
                                      .l1_overhead = 0,
                                      .shared_overhead = 0};
-  static constexpr bool pools_all = true;
 
   explicit OperandCollectorCore(const CoreParts& parts)
-      : parts_(parts), collector_(parts.spec.sm, parts.pool), units_(parts.spec.sm) {}
+      : parts_(parts), collector_(parts.spec.sm), units_(parts.spec.sm) {}
 
   bool write_back(Cycle now);
   bool write_port_free(const DecodedInstruction& d, uint32_t w, uint8_t& written) {
@@ -39,12 +38,12 @@ class OperandCollectorCore {
   bool execute(Cycle now);
   bool send_access(Cycle now);
   bool read_operands(Counters& counters);
-  bool begin_issue(uint32_t, Cycle) { return true; }
-  bool takes_all() const { return collector_.all_can_issue(); }
-  bool takes(Unit unit, uint32_t scheduler, Cycle) const { return collector_.can_issue(unit, scheduler); }
+  bool may_issue(uint32_t, Cycle) const { return true; }
+  uint32_t refused(uint32_t scheduler, Cycle) const { return collector_.refused(scheduler); }
   void operand_missing(uint32_t, Cycle) {}
   void dispatch(const Issued& issued, Cycle) {
-    collector_.issue(issued.instruction.unit, parts_.warps.scheduler_of(issued.warp), issued.in_flight);
+    collector_.issue(issued.instruction, issued.warp, parts_.warps.scheduler_of(issued.warp),
+                     issued.in_flight);
   }
   bool fetch(Cycle now);
   void forget_fetch(uint32_t w) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -21,14 +22,18 @@ class ReadPorts {
   static constexpr uint32_t first_read = 2, window = 3;  ///< cycles after issue
 
   ReadPorts(uint32_t banks, uint32_t ports_per_bank, bool operand_cache)
-      : ports_(ports_per_bank), operand_cache_(operand_cache), banks_(banks) {}
+      : ports_(ports_per_bank),
+        operand_cache_(operand_cache),
+        count_(banks),
+        power_of_two_(std::has_single_bit(banks)),
+        banks_(banks) {}
 
   /// Reads the operands of an instruction issued at `now`; returns the delay in cycles.
   uint32_t read(const DecodedInstruction& instruction, uint32_t warp, Cycle now) {
     uint32_t delay = 0;
     for (uint32_t i = 0; i < instruction.read_count; ++i) {
       const uint32_t reg = instruction.reads[i];
-      Bank& bank = banks_[reg % banks_.size()];
+      Bank& bank = banks_[power_of_two_ ? reg & (count_ - 1) : reg % count_];
       const uint32_t value = (warp << 8 | reg) + 1;
       const bool marked = instruction.issue.present;
       const uint32_t position = marked ? instruction.read_slots[i] : i;
@@ -62,6 +67,8 @@ class ReadPorts {
   };
   uint32_t ports_;
   bool operand_cache_;
+  uint32_t count_;  // of banks
+  bool power_of_two_;
   std::vector<Bank> banks_;
 };
 

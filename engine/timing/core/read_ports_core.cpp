@@ -39,6 +39,16 @@ inline bool ReadPortsCore::write_back(Cycle now) {
   return true;
 }
 
+/// Instructions start when they issue; what is left is to free the entries of accesses that were sent.
+inline bool ReadPortsCore::execute(Cycle now) {
+  for (SubCore& sub_core : sub_cores_) {
+    RingQueue<QueuedAccess>& queue = sub_core.accesses;
+    while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
+      queue.pop_front();
+  }
+  return false;
+}
+
 inline bool ReadPortsCore::send_access(Cycle now) {
   const auto count = static_cast<uint32_t>(sub_cores_.size());
   for (uint32_t i = 0; i < count; ++i) {
@@ -58,14 +68,6 @@ inline bool ReadPortsCore::send_access(Cycle now) {
     return true;
   }
   return false;
-}
-
-inline bool ReadPortsCore::begin_issue(uint32_t scheduler, Cycle now) {
-  SubCore& sub_core = sub_cores_[scheduler];
-  RingQueue<QueuedAccess>& queue = sub_core.accesses;
-  while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
-    queue.pop_front();
-  return sub_core.issue_blocked_until <= now;
 }
 
 inline void ReadPortsCore::operand_missing(uint32_t scheduler, Cycle now) {
@@ -92,7 +94,7 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   const uint32_t passes = constants_.empty() ? 1 : static_cast<uint32_t>(constants_.size());
   SubCore& sub_core = sub_cores_[scheduler];
   const uint32_t delay = sub_core.ports.read(d, issued.warp, now);
-  units_.start(d.unit, scheduler % units_.count(d.unit), now, d.initiation_interval * passes);
+  units_.start(d.unit, units_.place(d.unit, scheduler), now, d.initiation_interval * passes);
   if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
   if (d.issue.present) [[unlikely]] {
     parts_.warps.dependences().delay(issued.warp, delay);
@@ -145,7 +147,7 @@ inline Cycle ReadPortsCore::next_event(Cycle now) const {
     for (size_t u = 0; u < m.needs.size(); ++u) {
       const Unit unit = static_cast<Unit>(u);
       if (!(m.needs[u] & ready) || unit == Unit::Memory) continue;
-      next = std::min(next, std::max(now + 1, units_.free_at(unit, s % units_.count(unit))));
+      next = std::min(next, std::max(now + 1, units_.free_at(units_.place(unit, s))));
     }
   }
   return next;

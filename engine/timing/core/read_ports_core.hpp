@@ -31,20 +31,20 @@ class ReadPortsCore {
                                      // to the issue of an instruction that needs its result.
                                      .l1_overhead = 5,
                                      .shared_overhead = 6};
-  static constexpr bool pools_all = false;
 
   explicit ReadPortsCore(const CoreParts& parts);
 
   bool write_back(Cycle now);
   bool write_port_free(const DecodedInstruction&, uint32_t, uint8_t&) { return true; }
-  bool execute(Cycle) { return false; }  // instructions start when they issue
+  bool execute(Cycle now);
   bool send_access(Cycle now);
   bool read_operands(Counters&) { return false; }
-  bool begin_issue(uint32_t scheduler, Cycle now);
-  bool takes_all() const { return false; }
-  bool takes(Unit unit, uint32_t scheduler, Cycle now) const {
-    return unit == Unit::Memory ? sub_cores_[scheduler].accesses.size() < queue_places_
-                                : units_.accepts(unit, scheduler % units_.count(unit), now);
+  bool may_issue(uint32_t scheduler, Cycle now) const {
+    return sub_cores_[scheduler].issue_blocked_until <= now;
+  }
+  uint32_t refused(uint32_t scheduler, Cycle now) {
+    const bool full = sub_cores_[scheduler].accesses.size() >= queue_places_;
+    return units_.refused(scheduler, now) | (full ? 1u << static_cast<uint32_t>(Unit::Memory) : 0u);
   }
   void operand_missing(uint32_t scheduler, Cycle now);
   void dispatch(const Issued& issued, Cycle now);

@@ -51,8 +51,6 @@ void Sm::take_arrivals(Cycle now) {
     front_end_.caches().arrive(line_arrivals_.front(), now, recorder_.counters());
     changed_ = true;
   }
-  if (!sleepers_.empty()) wake_sleepers(now);
-  changed_ |= ctas_.open_barriers(now);
 }
 
 void Sm::deliver(const LineArrival& arrival) {
@@ -61,9 +59,7 @@ void Sm::deliver(const LineArrival& arrival) {
                         arrival);
 }
 
-bool Sm::constant_operand_there(uint32_t w, Cycle now) {
-  const uint32_t operand = warps_.next_instruction(w).constant_operand;
-  if (operand == StaticInstruction::no_constant) return true;
+bool Sm::read_constant_operand(uint32_t w, uint32_t operand, Cycle now) {
   const DecodedKernel& kernel = *warps_[w].kernel;
   const uint32_t scheduler = warps_.scheduler_of(w);
   if (constant_cache_.read_operand(w, scheduler, kernel.constant_bank + operand, kernel.slot, now,
@@ -140,7 +136,6 @@ void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool 
 }
 
 void Sm::check_membars() {
-  if (!membars_) return;
   membars_ = false;
   for (uint32_t s = 0; s < spec_.sm.sub_cores; ++s) {
     for (uint64_t waiting = warps_.masks(s).membar; waiting; waiting &= waiting - 1) {
@@ -190,6 +185,7 @@ void Sm::retire_warps(Cycle now) {
     const bool dropped = warps_[w].dropped;
     if (dropped && ctas_.bulk_copies_pending(cta_slot, 0)) continue;
     observer_.retires(w, now);
+    recorder_.warps_left();
     changed_ = true;
     if (!ctas_.retire(w)) continue;
     const uint16_t slot = ctas_[cta_slot].kernel->slot;

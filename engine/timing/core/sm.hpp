@@ -89,7 +89,11 @@ class Sm {
   /// Takes constant operands and loads of constants that have arrived.
   void take_constants(Cycle now);
   /// Whether the constant operand of a warp's next instruction, if any, is present.
-  bool constant_operand_there(uint32_t w, Cycle now);
+  bool constant_operand_there(uint32_t w, Cycle now) {
+    const uint32_t operand = warps_.next_instruction(w).constant_operand;
+    return operand == StaticInstruction::no_constant || read_constant_operand(w, operand, now);
+  }
+  bool read_constant_operand(uint32_t w, uint32_t operand, Cycle now);
   void check_membars();
   /// Handles instructions that make warps wait for something other than registers.
   void synchronise(uint32_t w, const DecodedInstruction& instruction, const DynamicRecord& record,
@@ -126,6 +130,12 @@ class Sm {
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
   std::vector<MemoryReply> replies_;
   size_t next_reply_ = 0;
+  struct Sleeper {
+    Cycle until;
+    uint32_t warp;
+    uint64_t age;  // of the warp: its slot may hold another one by then
+  };
+  std::vector<Sleeper> sleepers_;
   bool changed_ = false;         // something happened in this cycle, so the next one may differ
   bool membars_ = false;         // some warps may wait at a memory barrier
   uint32_t issue_first_ = 0;     // scheduler that goes first
@@ -143,12 +153,6 @@ class Sm {
   std::deque<CtaStart> starts_;
   std::vector<CtaEnd> ended_;
   std::vector<Deferred> deferred_;
-  struct Sleeper {
-    Cycle until;
-    uint32_t warp;
-    uint64_t age;  // of the warp: its slot may hold another one by then
-  };
-  std::vector<Sleeper> sleepers_;
   std::vector<uint32_t> constant_warps_;             // whose operands have arrived
   std::vector<ConstantCache::Load> constant_loads_;  // that are complete
 };

@@ -19,43 +19,46 @@ class SmWith final : public Sm {
   void run(Cycle begin, Cycle end) override;
 
  private:
-  void tick(Cycle now);
+  void tick(Cycle now, bool arrivals);
   void issue(Cycle now);
-  void issue_from(uint32_t scheduler, Cycle now);
+  void issue_from(uint32_t scheduler, uint64_t waiting, Cycle now);
   void issue_instruction(uint32_t w, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
-  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now) const;
+  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
   Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
   void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
 
   Core core_;
-  uint64_t next_issue_ = 0;  // of instructions
-  bool none_issuable_ = false;
+  uint32_t issuable_ = 0;  // bit per scheduler: some warp could issue in the last cycle
 };
 
 template <CoreModel Core>
 void SmWith<Core>::run(Cycle begin, Cycle end) {
   for (Cycle now = begin; now < end;) {
-    const Cycle wake = std::min(end, std::min(own_event_, next_outside_event()));
+    const Cycle outside = next_outside_event();
+    const Cycle wake = std::min(end, std::min(own_event_, outside));
     if (wake > now) {
       pass_idle(now, wake);
       now = wake;
       continue;
     }
-    tick(now);
+    tick(now, outside <= now);
     own_event_ = changed_ ? now + 1 : find_next_event(now);
     if (ctas_.resident() > 0) recorder_.count_cycles(1);
     recorder_.sample(now, now + 1);
     ++now;
   }
+  recorder_.write_cycles();
   drop_taken_replies();
 }
 
 template <CoreModel Core>
-void SmWith<Core>::tick(Cycle now) {
+void SmWith<Core>::tick(Cycle now, bool arrivals) {
   warps_.set_time(now);
   changed_ = false;
-  take_arrivals(now);
+  if (arrivals) take_arrivals(now);
+  if (!sleepers_.empty()) wake_sleepers(now);
+  if (ctas_.next_opening() <= now) changed_ |= ctas_.open_barriers(now);
   changed_ |= core_.write_back(now);
   if (constant_cache_.next_event() <= now) take_constants(now);
   changed_ |= core_.execute(now);
@@ -74,41 +77,34 @@ void SmWith<Core>::tick(Cycle now) {
 
 template <CoreModel Core>
 uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
-                                 Cycle now) const {
+                                 Cycle now) {
   if (candidates == 0) return 0;
-  if (excluded_units == 0 && core_.takes_all()) return candidates;
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
-  uint64_t free = 0;
-  for (size_t u = 0; u < m.needs.size(); ++u) {
-    if ((m.needs[u] & candidates) == 0 || (excluded_units >> u & 1)) continue;
-    if (core_.takes(static_cast<Unit>(u), scheduler, now)) free |= m.needs[u];
-  }
-  return candidates & free;
+  for (uint32_t refused = core_.refused(scheduler, now) | excluded_units; refused; refused &= refused - 1)
+    candidates &= ~m.needs[static_cast<size_t>(std::countr_zero(refused))];
+  return candidates;
 }
 
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
-  check_membars();
-  // If no warp could issue and none has changed, what the recorder has of the last cycle is true of this one.
-  const bool same = none_issuable_ && !warps_.take_masks_changed();
-  if (!same) {
-    recorder_.begin_cycle();
-    none_issuable_ = true;
-  }
+  if (membars_) check_membars();
   const uint32_t count = spec_.sm.sub_cores;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t s = (issue_first_ + i) % count;
+  const uint32_t first = issue_first_;
+  if (ctas_.resident() > 0) issue_first_ = first + 1 < count ? first + 1 : 0;
+  if (!warps_.any_masks_changed() && issuable_ == 0) return;
+  for (uint32_t i = 0, s = first; i < count; ++i, s = s + 1 < count ? s + 1 : 0) {
+    // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
+    // of this one.
+    if (!warps_.take_masks_changed(s) && !(issuable_ >> s & 1)) continue;
     const WarpTable::SchedulerMasks& m = warps_.masks(s);
-    if (m.resident == 0) continue;
-    const bool open = core_.begin_issue(s, now);
-    if (same) continue;
-    none_issuable_ &= m.issuable() == 0;
-    if (open)
-      issue_from(s, now);
+    const uint64_t waiting = m.waiting();
+    const uint32_t some = m.issuable(waiting) != 0;
+    issuable_ = (issuable_ & ~(1u << s)) | some << s;
+    if (m.resident != 0 && core_.may_issue(s, now))
+      issue_from(s, waiting, now);
     else
-      recorder_.count_scheduler(s, 0, 0);
+      recorder_.count_scheduler(s, waiting, 0, 0);
   }
-  if (ctas_.resident() > 0) issue_first_ = (issue_first_ + 1) % count;
 }
 
 /// Units that an instruction for `unit` makes unavailable to the next instruction of the same warp and cycle.
@@ -121,30 +117,31 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
+void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
   schedulers_[s]->begin_cycle(warps_);
-  uint64_t could_issue = available(s, m.issuable(), 0, now);
+  uint64_t could_issue = available(s, m.issuable(waiting), 0, now);
   const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
   if (position < 0) {
-    recorder_.count_scheduler(s, 0, could_issue);
+    recorder_.count_scheduler(s, waiting, 0, could_issue);
     return;
   }
   const uint64_t chosen = uint64_t{1} << position;
   const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(position));
   changed_ = true;
   if (!constant_operand_there(w, now)) {
-    recorder_.count_scheduler(s, 0, could_issue & ~chosen);
+    recorder_.count_scheduler(s, m.waiting(), 0, could_issue & ~chosen);
     core_.operand_missing(s, now);
     return;
   }
-  recorder_.count_scheduler(s, chosen, could_issue);
+  recorder_.count_scheduler(s, waiting, chosen, could_issue);
   uint32_t used_units = 0;
-  for (uint32_t n = 0; n < spec_.sm.scheduler.issue_width; ++n) {
+  const uint32_t width = spec_.sm.scheduler.issue_width;
+  for (uint32_t n = 0; n < width; ++n) {
     if (n > 0 &&
         (available(s, chosen & m.issuable(), used_units, now) == 0 || !constant_operand_there(w, now)))
       break;
-    if (spec_.sm.scheduler.dual_issue_different_units)
+    if (n + 1 < width && spec_.sm.scheduler.dual_issue_different_units)
       used_units |= units_excluded_by(warps_.next_instruction(w).unit);
     issue_instruction(w, now);
   }
@@ -167,7 +164,6 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
   InFlight& instruction = pool_[index];
   instruction.instruction = &d;
   instruction.mask = record.mask;
-  instruction.age = next_issue_++;
   instruction.warp = static_cast<uint16_t>(w);
   instruction.slot = warps_[w].kernel->slot;
   instruction.space = d.fixed.space;
@@ -175,7 +171,7 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
   instruction.outstanding = 0;
   instruction.counts_as_store = false;
   instruction.transactions.clear();
-  if (d.memory_pipeline) addresses_.start(instruction, record);
+  addresses_.start(instruction, record);
   return index;
 }
 
@@ -192,7 +188,7 @@ void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
     observer_.issued(w, record.static_index, now);
 
   uint32_t in_flight = InFlightPool::none;
-  if (Core::pools_all || d.memory_pipeline) in_flight = put_in_flight(w, d, record);
+  if (d.memory_pipeline) in_flight = put_in_flight(w, d, record);
   if (synchronises(d.fixed.operation)) synchronise(w, d, record, in_flight, now);
   warps_.reserve(w, d);
   if (d.issue.present && !warps_.dependences().issue(w, d, record.mask, now)) [[unlikely]]

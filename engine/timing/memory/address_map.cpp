@@ -59,15 +59,12 @@ uint32_t AddressMap::slice_of(uint64_t address) const {
   return hash_(count_, {address, high, channel, low});
 }
 
-MemoryLocation AddressMap::locate(uint64_t address) const {
+DramLocation AddressMap::locate(uint64_t address) const {
   const uint64_t rest = without_channel(address);
-  MemoryLocation where;
-  where.slice = slice_of(address);
-  where.channel = where.slice / spec_.slices_per_channel;
+  DramLocation where;
   where.bank = static_cast<uint32_t>(bank_.extract(rest));
   where.row = static_cast<uint32_t>(row_.extract(rest));
   where.column = static_cast<uint32_t>(column_.extract(rest));
-  where.local = without_slice_.extract(rest);
   if (bank_xor_) where.bank ^= where.row;
   where.bank &= banks_ - 1;
   return where;

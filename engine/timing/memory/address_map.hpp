@@ -7,12 +7,9 @@
 
 namespace simt {
 
-/// An address's location in the memory system.
-struct MemoryLocation {
-  uint32_t slice = 0;  ///< L2 slice of the whole GPU; its channel is slice / slices_per_channel
-  uint32_t channel = 0;
+/// An address's location in the DRAM of its channel.
+struct DramLocation {
   uint32_t bank = 0, row = 0, column = 0;
-  uint64_t local = 0;  ///< address within the slice, without channel and slice bits
 };
 
 /// Maps addresses to slices and DRAM banks, as GPGPU-Sim 4 does (docs/model/l2.md).
@@ -20,9 +17,10 @@ class AddressMap {
  public:
   AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom);
 
-  MemoryLocation locate(uint64_t address) const;
+  DramLocation locate(uint64_t address) const;
+  /// L2 slice of the whole GPU; its channel is slice / slices_per_channel.
   uint32_t slice_of(uint64_t address) const;
-  /// Only MemoryLocation::local.
+  /// The address within the slice, without channel and slice bits.
   uint64_t local_address(uint64_t address) const { return without_slice_.extract(without_channel(address)); }
 
  private:

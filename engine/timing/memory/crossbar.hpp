@@ -81,7 +81,7 @@ class Crossbar {
         if (!has_room(output)) continue;
         const uint32_t input = first_wanting(output);
         take(input, output, move);
-        next_input_[output] = (input + 1) % inputs_;
+        next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
         ++moved;
       }
     }
@@ -134,6 +134,13 @@ class Crossbar {
     requested_[output / 64] |= uint64_t{1} << (output % 64);
   }
 
+  void withdraw(uint32_t input, uint32_t output) {
+    uint64_t* inputs = wanted(output);
+    inputs[input / 64] &= ~(uint64_t{1} << (input % 64));
+    const uint64_t any = std::accumulate(inputs, inputs + input_words_, uint64_t{0}, std::bit_or<>());
+    if (!any) requested_[output / 64] &= ~(uint64_t{1} << (output % 64));
+  }
+
   /// The next input in turn that has a packet for the output and can still send.
   uint32_t first_wanting(uint32_t output) const {
     const uint64_t* open = wanted(output);
@@ -150,16 +157,23 @@ class Crossbar {
   template <typename Move>
   void take(uint32_t input, uint32_t output, Move& move) {
     RingQueue<Queued>& queue = queues_[input];
+    if (ports_.look_ahead == 1) {
+      withdraw(input, output);
+      move(input, output, queue.front().packet);
+      queue.pop_front();
+      if (queue.empty())
+        --waiting_inputs_;
+      else
+        announce(input, queue.front().output);
+      return;
+    }
     const auto seen = [&] { return std::min<size_t>(ports_.look_ahead, queue.size()); };
     size_t at = 0;
     while (queue[at].output != output) ++at;
     Packet packet = std::move(queue[at].packet);
     queue.erase(at);
     waiting_inputs_ -= queue.empty();
-    uint64_t* inputs = wanted(output);
-    inputs[input / 64] &= ~(uint64_t{1} << (input % 64));
-    const uint64_t any = std::accumulate(inputs, inputs + input_words_, uint64_t{0}, std::bit_or<>());
-    if (!any) requested_[output / 64] &= ~(uint64_t{1} << (output % 64));
+    withdraw(input, output);
     if (seen() == ports_.look_ahead) announce(input, queue[seen() - 1].output);
     for (; at < seen(); ++at)
       if (queue[at].output == output) announce(input, output);

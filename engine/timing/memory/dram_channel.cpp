@@ -5,6 +5,12 @@
 
 namespace simt {
 
+namespace {
+
+constexpr uint32_t no_bank = ~0u;
+
+}  // namespace
+
 DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
     : spec_(spec),
       counters_(counters),
@@ -35,7 +41,23 @@ void DramChannel::schedule(uint64_t cycle) {
   banks_[request.bank].taken_at = cycle;
   busy_banks_ |= uint64_t{1} << request.bank;
   ++in_banks_;
+  classify(request.bank);
   quiet_until_ = std::min({quiet_until_, column_allowed_at(request.bank), row_allowed_at(request.bank)});
+}
+
+void DramChannel::classify(uint32_t b) {
+  const uint64_t bit = uint64_t{1} << b;
+  const Bank& bank = banks_[b];
+  reading_ &= ~bit;
+  writing_ &= ~bit;
+  opening_ &= ~bit;
+  closing_ &= ~bit;
+  if (!bank.active)
+    opening_ |= bit;
+  else if (rows_[b] != bank.request.row)
+    closing_ |= bit;
+  else
+    (bank.request.write ? writing_ : reading_) |= bit;
 }
 
 uint64_t DramChannel::column_allowed_at(uint32_t b) const {
@@ -81,7 +103,10 @@ void DramChannel::column_command(uint32_t b, uint64_t cycle) {
   data_.push_back({last_data_, bank.request});
   just_read_ = !bank.request.write;
   bank.activity.pending_cycles += cycle + 1 - bank.taken_at;
-  busy_banks_ &= ~(uint64_t{1} << b);
+  const uint64_t others = ~(uint64_t{1} << b);
+  busy_banks_ &= others;
+  reading_ &= others;
+  writing_ &= others;
   --in_banks_;
 }
 
@@ -106,6 +131,7 @@ void DramChannel::row_command(uint32_t b, uint64_t cycle) {
     ++counters[Counter::dram_precharges];
   }
   priority_ = (b + 1) % spec_.banks;
+  classify(b);
 }
 
 void DramChannel::refresh_next() {
@@ -121,7 +147,10 @@ void DramChannel::refresh_next() {
     bank.active = false;
     start = std::max(start, bank.activate_at);
   }
-  for (uint32_t b = first; b < last; ++b) banks_[b].activate_at = start + spec_.rfc;
+  for (uint32_t b = first; b < last; ++b) {
+    banks_[b].activate_at = start + spec_.rfc;
+    if (busy_banks_ >> b & 1) classify(b);
+  }
   refresh_at_ += refresh_interval_;
   refresh_bank_ = last % spec_.banks;
 }
@@ -186,48 +215,64 @@ void DramChannel::tick(uint64_t cycle) {
 }
 
 void DramChannel::issue_commands(uint64_t cycle) {
-  bool column = false, row = false;
-  uint64_t next = ~uint64_t{0};
-  const auto try_column = [&](uint32_t b) {
-    const uint64_t at = column_allowed_at(b);
-    if (cycle >= at) {
-      column_command(b, cycle);
-      column = true;
-    }
-    next = std::min(next, at);
-    return column;
-  };
-  const auto try_row = [&](uint32_t b) {
-    const uint64_t at = row_allowed_at(b);
-    if (cycle >= at) {
-      row_command(b, cycle);
-      row = true;
-    }
-    next = std::min(next, at);
-    return row;
-  };
-  if (spec_.dual_bus) {
-    // Banks are tried in turn, starting after the one that last opened or closed a row.
-    const uint64_t below = (uint64_t{1} << priority_) - 1;
-    const auto in_turn = [&](auto&& visit) {
-      for (uint64_t rest = busy_banks_ & ~below; rest; rest &= rest - 1)
-        if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
-      for (uint64_t rest = busy_banks_ & below; rest; rest &= rest - 1)
-        if (visit(static_cast<uint32_t>(std::countr_zero(rest)))) return;
-    };
-    in_turn(try_column);
-    in_turn(try_row);
-  } else {
-    // With a single bus, a row command advances the turn while banks are still being visited, as in
-    // GPGPU-Sim.
-    for (uint32_t i = 0; i < spec_.banks && !column; ++i) {
-      const uint32_t b = (i + priority_) % spec_.banks;
-      if (!(busy_banks_ >> b & 1)) continue;
-      if (!try_column(b) && !row) try_row(b);
-    }
+  if (spec_.dual_bus ? issue_on_two_buses(cycle) : issue_on_one_bus(cycle)) {
+    quiet_until_ = cycle + 1;  // what was issued changes what is allowed
+    return;
   }
-  // What was issued changes what is allowed.
-  quiet_until_ = column || row ? cycle + 1 : next;
+  quiet_until_ = ~uint64_t{0};
+  for (uint64_t rest = busy_banks_; rest; rest &= rest - 1) {
+    const auto b = static_cast<uint32_t>(std::countr_zero(rest));
+    quiet_until_ = std::min({quiet_until_, column_allowed_at(b), row_allowed_at(b)});
+  }
+}
+
+template <class Allowed>
+uint32_t DramChannel::first_in_turn(uint64_t banks, Allowed allowed) const {
+  const uint64_t below = (uint64_t{1} << priority_) - 1;
+  for (uint64_t part : {banks & ~below, banks & below})
+    for (; part; part &= part - 1) {
+      const auto b = static_cast<uint32_t>(std::countr_zero(part));
+      if (allowed(b)) return b;
+    }
+  return no_bank;
+}
+
+bool DramChannel::issue_on_two_buses(uint64_t cycle) {
+  // Banks are tried in turn, starting after the one that last opened or closed a row.
+  uint64_t columns = 0;
+  if (column_at_ <= cycle) columns = (read_at_ <= cycle ? reading_ : 0) | (write_at_ <= cycle ? writing_ : 0);
+  const uint32_t column = first_in_turn(columns, [&](uint32_t b) {
+    const Bank& bank = banks_[b];
+    return (bank.request.write ? bank.write_at : bank.read_at) <= cycle &&
+           bank_groups_[group_of(b)].column_at <= cycle;
+  });
+  if (column != no_bank) column_command(column, cycle);
+  uint64_t rows = closing_;
+  if (activate_at_ <= cycle && window_[oldest_activate_] <= cycle) rows |= opening_;
+  const uint32_t row = first_in_turn(rows, [&](uint32_t b) {
+    const Bank& bank = banks_[b];
+    if (!bank.active) return bank.activate_at <= cycle;
+    return bank.precharge_at <= cycle && bank_groups_[group_of(b)].precharge_at <= cycle;
+  });
+  if (row != no_bank) row_command(row, cycle);
+  return column != no_bank || row != no_bank;
+}
+
+bool DramChannel::issue_on_one_bus(uint64_t cycle) {
+  // A row command advances the turn while banks are still being visited, as in GPGPU-Sim.
+  bool row = false;
+  for (uint32_t i = 0; i < spec_.banks; ++i) {
+    const uint32_t b = (i + priority_) % spec_.banks;
+    if (!(busy_banks_ >> b & 1)) continue;
+    if (cycle >= column_allowed_at(b)) {
+      column_command(b, cycle);
+      return true;
+    }
+    if (row || cycle < row_allowed_at(b)) continue;
+    row_command(b, cycle);
+    row = true;
+  }
+  return row;
 }
 
 }  // namespace simt

@@ -88,12 +88,20 @@ class DramChannel {
   /// Gives the scheduler's next request to its bank.
   void schedule(uint64_t cycle);
   void issue_commands(uint64_t cycle);
+  /// With separate buses, and with one that both kinds of commands share. True if a command was issued.
+  bool issue_on_two_buses(uint64_t cycle);
+  bool issue_on_one_bus(uint64_t cycle);
   void column_command(uint32_t bank, uint64_t cycle);
   void row_command(uint32_t bank, uint64_t cycle);
   /// The cycle from which the request in a bank may have a column command, or a row command, if no other
   /// command is issued before; ~0 if it needs another first.
   uint64_t column_allowed_at(uint32_t bank) const;
   uint64_t row_allowed_at(uint32_t bank) const;
+  /// Sorts a busy bank by the command that its request needs next.
+  void classify(uint32_t bank);
+  /// The first of these banks, in turn, for which allowed(bank); no_bank if there is none.
+  template <class Allowed>
+  uint32_t first_in_turn(uint64_t banks, Allowed allowed) const;
   /// Performs all refreshes due by `cycle`, each at its own time.
   void refresh(uint64_t cycle);
   /// Closes the row as soon as possible, and blocks the bank (or all banks) until the refresh is done.
@@ -110,6 +118,8 @@ class DramChannel {
   std::vector<uint32_t> rows_;  // per bank: the row open now or last
   std::unique_ptr<DramScheduler> scheduler_;
   uint64_t busy_banks_ = 0;  // banks with a request in service
+  // These, by the command that the request needs next.
+  uint64_t reading_ = 0, writing_ = 0, opening_ = 0, closing_ = 0;
   uint32_t in_banks_ = 0;
   bool just_read_ = false;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles

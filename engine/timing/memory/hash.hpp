@@ -35,8 +35,8 @@ struct SliceHash : PolicyText {
 
 /// A hash from address to cache set that a specification can choose. Each has a file in timing/memory/hashes.
 struct SetIndex : PolicyText {
-  /// `sets` is a power of two.
-  uint32_t (*set_of)(uint64_t address, uint32_t line_bytes, uint32_t sets);
+  /// line: the number of the address's line. `sets` is a power of two.
+  uint32_t (*set_of)(uint64_t address, uint64_t line, uint32_t sets);
   uint32_t most_sets = 0;  ///< 0: any
 };
 

@@ -31,11 +31,10 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
 void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
   const bool far = partitions_.of_port(packet.sm) != partition_;
   for (uint32_t s = 0; s < packet.sectors; ++s) {
-    MemoryRequest request = packet;
-    request.address = packet.address + uint64_t{s} * sector_bytes;
-    request.sectors = 1;
     const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-    const uint32_t access = add_access(request, an_sm);
+    const uint32_t access = add_access(packet, an_sm);
+    accesses_[access].request.address += uint64_t{s} * sector_bytes;
+    accesses_[access].request.sectors = 1;
     if (far)
       insert_by_time(far_, {ready, access});
     else
@@ -190,8 +189,9 @@ void L2Slice::tick(uint64_t cycle) {
   }
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
-    const MemoryLocation where = map_.locate(miss.address);
-    if (partitions_.of_slice(where.slice) == partition_) {
+    const uint32_t home = partitions_.count() > 1 ? map_.slice_of(miss.address) : index_;
+    if (partitions_.of_slice(home) == partition_) {
+      const DramLocation where = map_.locate(miss.address);
       to_dram_.push_back(
           {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write, miss.mshr});
     } else {
@@ -200,7 +200,7 @@ void L2Slice::tick(uint64_t cycle) {
       request.token = miss.mshr;
       request.kind = miss.kind;
       request.slot = miss.slot;
-      far_messages_.push_back({cycle + partitions_.there(), where.slice, index_, FarKind::Read, request});
+      far_messages_.push_back({cycle + partitions_.there(), home, index_, FarKind::Read, request});
     }
     cache().pop_miss();
   }

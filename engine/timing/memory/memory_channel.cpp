@@ -44,8 +44,15 @@ void MemoryChannel::send_replies(uint64_t tick) {
   }
 }
 
-void MemoryChannel::dram_tick(uint64_t tick) {
-  const uint64_t now = dram_to_l2_.at_or_after(tick);
+bool MemoryChannel::dram_works() const {
+  if (!dram_.idle() || !controller_.empty()) return true;
+  for (const auto& slice : slices_)
+    if (slice->has_dram_request()) return true;
+  return false;
+}
+
+/// `now`: the tick's L2 cycle.
+void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
   if (dram_.has_returned()) {
     const DramRequest& request = dram_.front_returned();
     if (slices_[request.slice]->can_take_data()) {
@@ -121,11 +128,15 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
       l2_tick_ = std::min(next, l2_end);
       network_tick_ = std::max(network_tick_, l2_to_network_.after(l2_tick_ - 1));
       dram_tick_ = std::max(dram_tick_, l2_to_dram_.after(l2_tick_ - 1));
+      network_due_ = network_to_l2_.at_or_after(network_tick_);
+      dram_due_ = dram_to_l2_.at_or_after(dram_tick_);
       continue;
     }
     // In each step, replies leave first, then DRAM runs, then the slices.
-    while (network_to_l2_.at_or_after(network_tick_) <= l2_tick_) send_replies(network_tick_++);
-    while (dram_to_l2_.at_or_after(dram_tick_) <= l2_tick_) dram_tick(dram_tick_++);
+    for (; network_due_ <= l2_tick_; network_due_ = network_to_l2_.at_or_after(++network_tick_))
+      send_replies(network_tick_);
+    for (; dram_due_ <= l2_tick_; dram_due_ = dram_to_l2_.at_or_after(++dram_tick_))
+      if (dram_works()) dram_tick(dram_tick_, dram_due_);
     for (uint32_t s = 0; s < slices_.size(); ++s) {
       L2Slice& slice = *slices_[s];
       if (!slice.due(l2_tick_)) continue;
@@ -134,7 +145,8 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     }
     ++l2_tick_;
   }
-  while (network_tick_ < network_end) send_replies(network_tick_++);
+  for (; network_tick_ < network_end; network_due_ = network_to_l2_.at_or_after(++network_tick_))
+    send_replies(network_tick_);
 }
 
 }  // namespace simt

@@ -46,7 +46,9 @@ class MemoryChannel {
 
  private:
   void send_replies(uint64_t tick);
-  void dram_tick(uint64_t tick);
+  void dram_tick(uint64_t tick, uint64_t now);
+  /// Whether a tick of the DRAM could do more than refresh banks, which can be made up for.
+  bool dram_works() const;
   uint64_t next_l2_event() const;
 
   const Spec& spec_;
@@ -56,6 +58,7 @@ class MemoryChannel {
   ClockRatio core_to_l2_, core_to_network_, network_to_l2_, dram_to_l2_, l2_to_core_, l2_to_network_,
       l2_to_dram_;
   uint64_t l2_tick_ = 0, network_tick_ = 0, dram_tick_ = 0;  // next to run
+  uint64_t network_due_ = 0, dram_due_ = 0;                  // their L2 cycles
   // Requests between the slices and the DRAM scheduler, with the L2 cycle in which they reach it.
   struct Delayed {
     uint64_t ready;

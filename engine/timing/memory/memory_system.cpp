@@ -17,19 +17,24 @@ class Senders {
   void add(uint32_t number, std::vector<Item>& items) {
     if (items.empty()) return;
     due_.push_back(tick_of_(items.front()));
+    earliest_ = std::min(earliest_, due_.back());
     lists_.push_back({number, 0, &items});
   }
   /// Tick of the next item; ~0 if there is none.
-  uint64_t earliest() const { return due_.empty() ? never : *std::min_element(due_.begin(), due_.end()); }
+  uint64_t earliest() const { return earliest_; }
   /// Calls use(sender, item) for the items of ticks up to `tick`, sender by sender.
   template <typename Use>
   void take(uint64_t tick, Use use) {
-    for (size_t i = 0; i < due_.size(); ++i)
+    if (earliest_ > tick) return;
+    earliest_ = never;
+    for (size_t i = 0; i < due_.size(); ++i) {
       while (due_[i] <= tick) {
         List& list = lists_[i];
         use(list.number, (*list.items)[list.taken++]);
         due_[i] = list.taken < list.items->size() ? tick_of_((*list.items)[list.taken]) : never;
       }
+      earliest_ = std::min(earliest_, due_[i]);
+    }
   }
   /// Removes what has been taken from the lists.
   void drop_taken() {
@@ -46,6 +51,7 @@ class Senders {
   };
   TickOf tick_of_;
   std::vector<uint64_t> due_;  // of each list's next item
+  uint64_t earliest_ = never;  // of these
   std::vector<List> lists_;
 };
 

@@ -25,6 +25,7 @@ CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue) {
 SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
     : spec_(spec),
       custom_(custom),
+      line_shift_(static_cast<uint32_t>(std::countr_zero(spec.line_bytes))),
       set_index_(spec.set_index->set_of),
       renewed_by_use_(spec.replacement->renewed_by_use),
       write_policy_(*spec.write_policy),
@@ -38,6 +39,7 @@ SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
 
 void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
+  inverse_ways_ = ways_ > 0 ? ~uint64_t{0} / ways_ + 1 : 0;
   lines_.assign(count, Line{});
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);

@@ -6,6 +6,7 @@
 
 #include "stats/counters.hpp"
 #include "timing/memory/address_index.hpp"
+#include "timing/memory/clock.hpp"
 #include "timing/memory/hash.hpp"
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/request.hpp"
@@ -159,16 +160,19 @@ class SectoredCache {
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
 
   void resize();
-  uint64_t line_address(uint64_t address) const { return address / spec_.line_bytes * spec_.line_bytes; }
-  uint64_t unit_address(uint64_t address) const { return address / unit_bytes_ * unit_bytes_; }
+  // Lines and units have powers of two of bytes.
+  uint64_t line_address(uint64_t address) const { return address >> line_shift_ << line_shift_; }
+  uint64_t unit_address(uint64_t address) const { return address & ~uint64_t{unit_bytes_ - 1}; }
   uint32_t sector_of(uint64_t address) const {
     return spec_.sectored ? static_cast<uint32_t>(address / sector_bytes % max_sectors) : 0;
   }
-  uint32_t set_of(uint64_t address) const { return set_index_(address, spec_.line_bytes, spec_.sets); }
+  uint32_t set_of(uint64_t address) const { return set_index_(address, address >> line_shift_, spec_.sets); }
   uint32_t set_of(const CacheAccess& access) const {
     return set_of(access.set_address != 0 ? access.set_address : access.address);
   }
-  uint32_t set_of_line(uint32_t line) const { return line / ways_; }
+  uint32_t set_of_line(uint32_t line) const {
+    return ways_ == 1 ? line : static_cast<uint32_t>(static_cast<Wide>(line) * inverse_ways_ >> 64);
+  }
   Probe probe(const CacheAccess& access, uint32_t& line) const;
   uint32_t find_victim(uint32_t set) const;
   bool evictable(const Line& line) const;
@@ -201,12 +205,14 @@ class SectoredCache {
 
   CacheSpec spec_;
   ReplacementFunction custom_;
-  uint32_t (*set_index_)(uint64_t address, uint32_t line_bytes, uint32_t sets);
+  uint32_t line_shift_;
+  uint32_t (*set_index_)(uint64_t address, uint64_t line, uint32_t sets);
   bool renewed_by_use_;
   WritePolicy write_policy_;
   std::unique_ptr<Replacement> replacement_;  // nullptr: the order of a set's lines decides
   uint32_t unit_bytes_;                       // sector or line
   uint32_t ways_;
+  uint64_t inverse_ways_ = 0;  // 2^64 / ways, rounded up: exact for numbers of 32 bits
   bool allocate_on_miss_;
   std::vector<Line> lines_;
   std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes

@@ -8,8 +8,8 @@ const Registered<SliceHash> linear_slices{
      [](const SliceCount& n, const SliceAddress& a) { return a.channel * n.slices_per_channel + a.low; }}};
 
 const Registered<SetIndex> linear_sets{{{"linear", "The lowest bits of the line's number.", "GPGPU-Sim"},
-                                        [](uint64_t address, uint32_t line_bytes, uint32_t count) {
-                                          return static_cast<uint32_t>(address / line_bytes & (count - 1));
+                                        [](uint64_t /*address*/, uint64_t line, uint32_t count) {
+                                          return static_cast<uint32_t>(line & (count - 1));
                                         }}};
 
 }  // namespace

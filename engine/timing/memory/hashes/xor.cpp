@@ -15,8 +15,7 @@ const Registered<SliceHash> xor_slices{
 
 const Registered<SetIndex> xor_sets{
     {{"xor", "XOR of the lowest bits of the line's number with as many bits above them.", "GPGPU-Sim"},
-     [](uint64_t address, uint32_t line_bytes, uint32_t count) {
-       const uint64_t line = address / line_bytes;
+     [](uint64_t /*address*/, uint64_t line, uint32_t count) {
        const auto bits = static_cast<uint32_t>(std::bit_width(count) - 1);
        return static_cast<uint32_t>((line ^ (line >> bits)) & (count - 1));
      }}};
