@@ -42,6 +42,8 @@ class Launch(Section):
     """CTAs that an idle GPU can start beyond dispatch_rate."""
     max_concurrent_kernels: Annotated[int, Quantity("launches", 1, 128)]
     """Launches of different streams that can run concurrently; 1: one after another."""
+    cold_caches: Flag
+    """A launch that runs alone begins with empty caches, as profilers see to; its code is in the L2."""
 
 
 class HostLink(Section):
