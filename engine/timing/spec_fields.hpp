@@ -263,6 +263,8 @@ inline constexpr Range sets{0, limits::number, true};
         "One for loads, and one per sub-core for operands, backed by the L1 instruction cache.") \
   FIELD(uint32_t, latency, "core cycles", (Range{0, limits::latency}), \
         "A load that hits; 0: the integer unit's latency.") \
+  FIELD(uint32_t, access_interval, "core cycles", (Range{1, 64}), \
+        "From one address that loads of an SM look up to the next.") \
   FIELD(uint32_t, miss_latency, "core cycles", ranges::number, \
         "Additional cycles of a load or operand whose line is in the L1 instruction cache.")
 

@@ -458,6 +458,9 @@ def _sm_memory(options: _Options, values: _Values) -> None:
         "constant_cache.latency", 0, "mechanism of Accel-Sim: a hit is served in the load/store unit's cycle"
     )
     values.put(
+        "constant_cache.access_interval", 1, "mechanism of Accel-Sim: traces give no address of constants"
+    )
+    values.put(
         "constant_cache.miss_latency", 0, "mechanism of Accel-Sim: traces give no address of constants"
     )
 

@@ -320,6 +320,8 @@ class ConstantCache(Section):
     """One for loads, and one per sub-core for operands, backed by the L1 instruction cache."""
     latency: Annotated[int, Quantity("core cycles", 0, 480)]
     """A load that hits; 0: the integer unit's latency."""
+    access_interval: Annotated[int, Quantity("core cycles", 1, 64)]
+    """From one address that loads of an SM look up to the next."""
     miss_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Additional cycles of a load or operand whose line is in the L1 instruction cache."""
 
