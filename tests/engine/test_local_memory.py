@@ -12,8 +12,8 @@ ACCEL_SIM = 0x1F880000
 
 
 def test_twins_of_accel_sim_have_its_base(tmp_path: Path) -> None:
-    """A global and a local load of the same sectors: the second finds them. Elsewhere, no global address is one of
-    local memory."""
+    """A global and a local load of the same sectors: the second finds them. Elsewhere, no global address is
+    one of local memory."""
 
     def sectors(gpu: str, global_address: int, local_address: int) -> int:
         warp = Warp()
