@@ -146,6 +146,7 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   for (uint32_t b = 0; b < ConstantBanks::count; ++b) {
     const ConstantBanks::Bank& bank = banks.banks[b];
     constant_banks_[b] = bank.bytes;
+    constant_addresses_[b] = bank.address;
     if (bank.address) std::copy_n(memory_.host(bank.address), bank.bytes.size(), constant_banks_[b].begin());
   }
   std::vector<std::byte>& first = constant_banks_[0];

@@ -83,6 +83,8 @@ class Grid {
   std::byte* launch_bank() { return reinterpret_cast<std::byte*>(launch_bank_.data()); }
   /// A constant bank of machine code, with the launch's parameters in bank 0.
   const std::vector<std::byte>& constant_bank(uint32_t bank) const { return constant_banks_[bank]; }
+  /// Where in memory the variable lies that a bank is a copy of; 0: it is none.
+  uint64_t constant_address(uint32_t bank) const { return constant_addresses_[bank]; }
   std::array<uint32_t, 3> position(uint64_t linear_index) const;
 
   /// Makes a cluster's CTAs, starting at CTA `number`; a single CTA if there are no clusters.
@@ -186,6 +188,7 @@ class Grid {
   std::map<uint64_t, std::vector<std::unique_ptr<Cta>>> restored_;  ///< by cluster, until it is made
   std::vector<Line> thread_banks_, launch_bank_;
   std::array<std::vector<std::byte>, ConstantBanks::count> constant_banks_;
+  std::array<uint64_t, ConstantBanks::count> constant_addresses_{};
 };
 
 /// Places in bank place::threads.

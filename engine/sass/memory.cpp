@@ -88,6 +88,7 @@ struct ConstantDetail : Detail {
   uint32_t bank = 0, words = 1, bytes = 4;
   int64_t offset = 0;
   bool is_signed = false;
+  bool timed = false;  ///< its addresses are
 };
 
 /// Beyond the bank, hardware reads zeros.
@@ -111,12 +112,15 @@ void run_load_constant(Context& c, const Op& op) {
   }
   const uint32_t* index = row(c, op.a);
   alignas(64) uint32_t value[4][warp_lanes] = {};
+  alignas(64) uint64_t address[warp_lanes] = {};
   each_lane(c, [&](int lane) {
     const auto at = static_cast<uint32_t>(d.offset) + index[lane];
+    address[lane] = c.grid->constant_address(d.bank) + at;
     for (uint32_t k = 0; k < d.words; ++k) value[k][lane] = constant_word(d, bank, at + 4 * k);
   });
   for (uint32_t k = 0; k < d.words; ++k)
     write_lanes(c, c.lanes<uint32_t>(op.destination + k * place::register_bytes), value[k]);
+  if (d.timed) functional::record_access(c, AccessSpace::Global, address);
 }
 
 }  // namespace
@@ -143,7 +147,10 @@ void translate_load_constant(Translation& t) {
   Op& op = t.emit(run_load_constant);
   op.destination = to;
   op.a = index;
+  // Bank 0 has no address here. ULDC does not go through the cache of LDC.
+  d.timed = by_lane && d.bank != 0;
   t.detail<ConstantDetail>() = d;
+  if (d.timed) t.accesses(d.words * d.bytes);
 }
 
 /// MEMBAR and the like.

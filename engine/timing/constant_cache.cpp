@@ -8,6 +8,7 @@ ConstantCache::ConstantCache(const Spec& spec, InstructionCache& next)
     : line_bytes_(spec.constant_cache.l1.line_bytes),
       latency_(spec.constant_cache.latency),
       miss_latency_(spec.constant_cache.miss_latency),
+      access_interval_(spec.constant_cache.access_interval),
       next_(next) {
   if (spec.constant_cache.perfect) return;
   // A miss leaves its cache immediately.
@@ -58,9 +59,14 @@ bool ConstantCache::read_operand(uint32_t warp, uint32_t sub_core, uint64_t addr
   return outcome == CacheOutcome::Hit;
 }
 
+Cycle ConstantCache::queue(size_t addresses, Cycle now) {
+  port_free_ = std::max(now, port_free_) + access_interval_ * addresses;
+  return port_free_ - access_interval_ - now;
+}
+
 bool ConstantCache::load(Load load, std::vector<uint64_t>& addresses, uint16_t slot, Cycle now,
                          Cycle earliest, Counters& counters) {
-  if (addresses.size() == 1 && youngest_[0] == line_of(addresses[0])) {
+  if (addresses.size() == 1 && youngest_[0] == line_of(addresses[0]) && earliest <= now + limits::latency) {
     ++counters[Counter::constant_cache_hits];
     return true;
   }
@@ -68,12 +74,12 @@ bool ConstantCache::load(Load load, std::vector<uint64_t>& addresses, uint16_t s
   Waiting& w = free == waiting_.end() ? waiting_.emplace_back() : *free;
   w.load = load;
   w.slot = slot;
-  const bool several = addresses.size() > 1;
+  const bool late = addresses.size() > 1 || earliest > now + limits::latency;
   w.refused.swap(addresses);
   w.missing = 0;
   w.earliest = earliest;
   look_up_again(w, now, counters);
-  w.used = several || w.missing > 0 || !w.refused.empty();
+  w.used = late || w.missing > 0 || !w.refused.empty();
   expect(w.used ? w.at : unknown);
   return !w.used;
 }

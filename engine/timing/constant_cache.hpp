@@ -27,9 +27,12 @@ class ConstantCache {
   /// report the warp when it should retry.
   bool read_operand(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
                     Counters& counters);
+  /// A load takes its turn at the port that the SM's sub-cores share. Returns the cycles until its last
+  /// address is looked up.
+  Cycle queue(size_t addresses, Cycle now);
   /// Looks up the distinct addresses that a load's lanes access, and consumes them. True: there is only one,
-  /// and it is present. False: cycle() will report the load when its last value has arrived, but not before
-  /// `earliest`.
+  /// it is present, and `earliest` is near. False: cycle() will report the load when its last value has
+  /// arrived, but not before `earliest`.
   bool load(Load load, std::vector<uint64_t>& addresses, uint16_t slot, Cycle now, Cycle earliest,
             Counters& counters);
 
@@ -71,7 +74,8 @@ class ConstantCache {
   void expect(Cycle at) { next_event_ = at < next_event_ ? at : next_event_; }
 
   uint32_t line_bytes_;
-  Cycle latency_, miss_latency_;
+  Cycle latency_, miss_latency_, access_interval_;
+  Cycle port_free_ = 0;
   InstructionCache& next_;
   std::vector<SectoredCache> caches_;  ///< that of loads, then one per sub-core for operands
   std::vector<uint64_t> youngest_;     ///< by cache: the last line that hit, unless another has arrived

@@ -110,6 +110,10 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
   launch->kernel->launch.id = id;
   launch->kernel->constant_bank = constant_banks + launches_begun_++ * constant_bank_bytes;
+  if (spec_.launch.cold_caches && start.alone) {
+    memory_->empty_l2();
+    code_.clear();  // new addresses, which no cache has
+  }
   if (spec_.sm.front_end.instruction_cache.code_in_l2) place_code(*launch->kernel);
   launch->total_ctas = launch->source->cta_count();
   launch->occupancy = occupancy_of(spec_, launch->kernel->launch, launch->total_ctas);

@@ -95,7 +95,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, dispatch_burst, "CTAs", ranges::number, \
         "CTAs that an idle GPU can start beyond dispatch_rate.") \
   FIELD(uint32_t, max_concurrent_kernels, "launches", (Range{1, 128}), \
-        "Launches of different streams that can run concurrently; 1: one after another.")
+        "Launches of different streams that can run concurrently; 1: one after another.") \
+  FIELD(bool, cold_caches, "", ranges::none, \
+        "A launch that runs alone begins with empty caches, as profilers see to; its code is in the L2.")
 
 #define SIMT_HOST_LINK_FIELDS(FIELD) \
   FIELD(uint32_t, bandwidth, "MB/s", ranges::positive, \
@@ -261,6 +263,8 @@ inline constexpr Range sets{0, limits::number, true};
         "One for loads, and one per sub-core for operands, backed by the L1 instruction cache.") \
   FIELD(uint32_t, latency, "core cycles", (Range{0, limits::latency}), \
         "A load that hits; 0: the integer unit's latency.") \
+  FIELD(uint32_t, access_interval, "core cycles", (Range{1, 64}), \
+        "From one address that loads of an SM look up to the next.") \
   FIELD(uint32_t, miss_latency, "core cycles", ranges::number, \
         "Additional cycles of a load or operand whose line is in the L1 instruction cache.")
 

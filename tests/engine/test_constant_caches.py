@@ -21,7 +21,7 @@ HIT, MISS, LINE, LINES, WAYS, SETS = 26, 79, 64, 32, 4, 8
 """Of qv100: cycles of a load that hits, further ones of a miss, the cache's lines (2 KB)."""
 # The only misses are those of constants.
 FETCHED = {"sm.front_end.instruction_cache.perfect": True}
-INTERVAL = 2  # of the integer unit, which executes loads of constant memory
+INTERVAL = 2  # of the port that the sub-cores share
 
 
 def load(w: Warp, *addresses: int) -> None:
@@ -89,8 +89,26 @@ def test_levels_are_counted(tmp_path: Path) -> None:
 def test_lanes_with_other_addresses_take_turns(different: int, tmp_path: Path) -> None:
     addresses = [GLOBAL + 4 * i for i in range(different)]
     found = distance(tmp_path, lambda w, i: load(w, *addresses), "qv100", FETCHED)
-    # The unit is occupied meanwhile; a dependent load waits for the last lane's value.
+    # A dependent load waits for the last lane's value.
     assert found == HIT + INTERVAL * (different - 1)
+
+
+@pytest.mark.parametrize("interval", [1, 2, 5])
+@pytest.mark.parametrize("warps", [1, 2, 4, 7])
+def test_all_warps_of_an_sm_share_one_port(interval: int, warps: int, tmp_path: Path) -> None:
+    """Independent loads, also of one address: the port takes one address after another, of any sub-core."""
+
+    def cycles_of(different: int, count: int) -> int:
+        warp = Warp()
+        for i in range(count):
+            warp.memory("LDC", [GLOBAL + 4 * (lane % different) for lane in range(32)], 4, 16 + i % 32, (8,))
+        record = record_of(tmp_path, [warp] * warps, {"constant_cache.access_interval": interval})
+        return int(record["end_cycle"])
+
+    for different in (1, 8):
+        last = (cycles_of(different, 96) - cycles_of(different, 64)) / 32
+        alone = 2.0 * -(-warps // 4)  # a sub-core's integer unit takes one in two cycles
+        assert last == pytest.approx(max(alone, interval * different * warps), rel=0.05)
 
 
 def test_a_load_waits_for_the_last_of_its_lines(tmp_path: Path) -> None:
@@ -293,3 +311,35 @@ def test_who_waits_for_an_operand_is_in_a_state_of_its_own(gathered: tuple[Path,
 def test_what_does_not_fit_is_refused(gpu: str, changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(SpecError, match=reason):
         load_spec(gpu, changes)
+
+
+CHASE = """
+__constant__ unsigned table[32];
+extern "C" __global__ void chase(unsigned different, unsigned* out) {
+  unsigned at = threadIdx.x % different;
+  #pragma unroll 1
+  for (int i = 0; i < COUNT; ++i) at = table[at];
+  out[threadIdx.x] = at;
+}
+"""
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_executed_programs_know_the_addresses_of_each_lane(code: Any) -> None:
+    """A chain of loads, in which each lane finds its own index again."""
+
+    def step(different: int) -> float:
+        cycles = []
+        for count in (32, 96):
+            gpu = simt.GPU("a100", code=code, set={**FETCHED, "sm.count": 1})
+            module = gpu.compile(CHASE.replace("COUNT", str(count)))
+            module.variable("table", np.uint32).set(np.arange(32, dtype=np.uint32))
+            out = gpu.zeros(32, np.uint32)
+            done = module.chase[1, 32](np.uint32(different), out)
+            assert np.array_equal(np.asarray(out), np.arange(32) % different)
+            cycles.append(done.cycles)
+        return (cycles[1] - cycles[0]) / 64
+
+    one = step(1)
+    for different in (2, 8, 32):
+        assert step(different) - one == pytest.approx(INTERVAL * (different - 1), abs=0.5)

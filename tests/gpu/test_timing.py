@@ -294,3 +294,40 @@ def test_annotations(tmp_path: Path) -> None:
     slices = [e for e in perfetto.events(result)["traceEvents"] if e.get("cat") == "operator"]
     assert [(e["name"], e["args"]["launches"]) for e in slices] == [("outer", 1), ("inner", 1), ("outer", 2)]
     assert slices[2]["args"]["cycles"] == cycles[3] + cycles[4]
+
+
+READ_ALL = """
+.visible .entry read(.param .u64 in, .param .u64 out)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out];
+  mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.u64 %rd4, %rd1, %rd3; add.u64 %rd5, %rd2, %rd3;
+  ld.global.cg.u32 %r2, [%rd4]; st.global.u32 [%rd5], %r2;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("plan", [None, {2}])
+def test_cold_caches_hold_nothing_of_copies_and_earlier_launches(plan: set[int] | None) -> None:
+    """Neither data nor code: the second launch takes as long as the first, also if the first is not timed."""
+
+    def cycles(cold: bool, plan: set[int] | None) -> tuple[list[int], list[float]]:
+        gpu = simt.GPU("qv100", set={"launch.cold_caches": cold, "sm.count": 2}, plan=plan)
+        kernel = gpu.load(PtxModule.from_text(PTX + READ_ALL, "read.ptx")).read
+        data, out = gpu.array(np.arange(1024, dtype=np.int32)), gpu.empty(1024, np.int32)
+        for _ in range(2):
+            kernel[1, 1024](data, out)
+        assert np.array_equal(np.asarray(out), np.arange(1024))
+        launches = gpu.result().launches
+        return [each.cycles for each in launches], [
+            float(each.counters["dram__sectors_read.sum"] or 0) for each in launches
+        ]
+
+    first = cycles(True, {1})
+    warm, (warm_sectors, *_) = cycles(False, {2})
+    cold, sectors = cycles(True, plan)
+    assert cold == [pytest.approx(first[0][0], rel=0.02)] * len(cold)  # DRAM rows may be open
+    assert set(sectors) == {128}
+    assert warm_sectors == 0
+    assert warm[0] < 0.9 * cold[0]

@@ -298,6 +298,32 @@ def test_old_gpus_execute_ptx_too(
     assert found.status.startswith("failed: the program ended with status 1; ")
 
 
+PYTHON = """
+def run(gpu, count):
+    from simt.cuda import PtxModule
+
+    text = ".version 8.7\\n.target sm_70\\n.address_size 64\\n.visible .entry k() { ret; }"
+    kernel = gpu.load(PtxModule.from_text(text, "k.ptx")).k
+    for _ in range(int(count)):
+        kernel[1, 32]()
+"""
+
+
+def test_a_program_in_python(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(PYTHON, encoding="utf-8")
+    of = recipe(tmp_path, files=("p.py",), arguments=("{n}",), time="last", launches=2)
+    two, three = (Row(of, {"n": n}, 1.0, False) for n in ("2", "3"))
+    found = run_rows([two, three], Setting(tmp_path, None), lambda _: None)
+    assert [(each.status, each.launches) for each in found] == [
+        ("done", 2),
+        ("failed: 3 launches, expected 2", 3),
+    ]
+    assert found[0].simulated > 0
+    (tmp_path / "p.py").write_text("import no_such_module", encoding="utf-8")
+    (found,) = run_rows([two], Setting(tmp_path, None), lambda _: None)
+    assert found.status == f"failed: {tmp_path / 'p.py'}: No module named 'no_such_module'"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("code", ["ptx", "sass"])
 def test_the_command_on_a_tiny_program(tmp_path: Path, code: str) -> None:

@@ -6,12 +6,6 @@
 #include "timing/coalescer.hpp"
 
 namespace simt {
-namespace {
-
-constexpr uint64_t local_memory_start = 0x8000000000ull << 8;  // beyond the global addresses that GPUs use
-
-}  // namespace
-
 MemorySpace AddressGenerator::resolve_generic(const LaunchInfo& launch, uint64_t address) const {
   if (launch.shared_base == 0 || launch.local_base == 0) return traits_.generic_space;
   if (address >= launch.shared_base && address < launch.shared_base + launch.window_bytes)
@@ -73,7 +67,7 @@ void AddressGenerator::start_local(InFlight& instruction, const DynamicRecord& r
   for (uint32_t i = 0; i < count; ++i, mask &= mask - 1) {
     const uint64_t thread = first_thread + static_cast<uint64_t>(std::countr_zero(mask));
     for (uint32_t k = 0; k < words; ++k)
-      words_.push_back(local_memory_start + (addresses_[i] / 4 + k) * cta.concurrent_threads * 4 +
+      words_.push_back(traits_.local_memory + (addresses_[i] / 4 + k) * cta.concurrent_threads * 4 +
                        addresses_[i] % 4 + thread * 4);
   }
   coalesce(words_.data(), static_cast<uint32_t>(words_.size()), std::min<uint32_t>(4, bytes),

@@ -18,6 +18,7 @@ struct CoreTraits {
   bool control_bits;            ///< obeys control bits where instructions have them; otherwise, a scoreboard
   // Memory and synchronisation.
   MemorySpace generic_space;  ///< for generic addresses, if a trace does not define the windows
+  uint64_t local_memory;      ///< where it starts
   bool atomics_hold_warp;     ///< a warp waits for its atomics, not just for their values
   bool reductions_as_stores;  ///< the end of a warp and its memory barriers wait for its reductions
   bool numbered_barriers;     ///< CTAs have 16 barriers, each for a given number of warps; otherwise one for

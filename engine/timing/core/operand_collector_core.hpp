@@ -20,6 +20,8 @@ class OperandCollectorCore {
                                      .tensor_shapes = false,
                                      .control_bits = false,
                                      .generic_space = MemorySpace::Shared,
+                                     // Of GPGPU-Sim, for 80 SMs.
+                                     .local_memory = 0x1f880000,
                                      .atomics_hold_warp = true,
                                      .reductions_as_stores = false,
                                      .numbered_barriers = false,

@@ -91,10 +91,10 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   const DecodedInstruction& d = issued.instruction;
   constants_.clear();
   if (d.constant_load && issued.record.mask != 0) find_constants(issued);
-  const uint32_t passes = constants_.empty() ? 1 : static_cast<uint32_t>(constants_.size());
+  const Cycle queued = constants_.empty() ? 0 : parts_.constant_cache.queue(constants_.size(), now);
   SubCore& sub_core = sub_cores_[scheduler];
   const uint32_t delay = sub_core.ports.read(d, issued.warp, now);
-  units_.start(d.unit, units_.place(d.unit, scheduler), now, d.initiation_interval * passes);
+  units_.start(d.unit, units_.place(d.unit, scheduler), now, d.initiation_interval);
   if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
   if (d.issue.present) [[unlikely]] {
     parts_.warps.dependences().delay(issued.warp, delay);
@@ -103,7 +103,7 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   Counters& counters = parts_.counters[issued.slot];
   counters[Counter::register_bank_conflicts] += delay;
   const auto w = static_cast<uint16_t>(issued.warp);
-  const Cycle done = now + d.latency + delay + Cycle{d.initiation_interval} * (passes - 1);
+  const Cycle done = now + d.latency + delay + queued;
   if (constants_.empty() || parts_.constant_cache.load({&d, w}, constants_, issued.slot, now, done, counters))
     wheel_.schedule(done, {&d, w});
 }

@@ -22,6 +22,8 @@ class ReadPortsCore {
                                      .tensor_shapes = true,
                                      .control_bits = true,
                                      .generic_space = MemorySpace::Global,
+                                     // Beyond the global addresses that GPUs use.
+                                     .local_memory = 0x8000000000 << 8,
                                      .atomics_hold_warp = false,
                                      .reductions_as_stores = true,
                                      .numbered_barriers = true,

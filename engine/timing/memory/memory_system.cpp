@@ -288,6 +288,10 @@ void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, do
   }
 }
 
+void MemorySystem::empty_l2() {
+  for (uint32_t s = 0; s < slices_; ++s) slice(s).cache().invalidate();
+}
+
 uint64_t MemorySystem::free_l2_lines() const {
   uint64_t lines = 0;
   for (uint32_t s = 0; s < slices_; ++s) lines += slice(s).cache().free_lines();

@@ -63,6 +63,8 @@ class MemorySystem {
   /// Core cycle before which nothing happens; ~0 if never.
   Cycle next_event() const;
 
+  /// Forgets what the L2 holds, without time or traffic. No launch may be running.
+  void empty_l2();
   /// Lines of the L2 that have never held data.
   uint64_t free_l2_lines() const;
   /// By slice; requests on their way are left out.

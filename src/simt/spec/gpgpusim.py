@@ -227,6 +227,7 @@ def _machine(options: _Options, values: _Values) -> None:
     values.put("launch.overhead", 0, "mechanism of Accel-Sim: launches take core cycles")
     for field in ("warp_dispatch_latency", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst"):
         values.put(f"launch.{field}", 0, "mechanism of Accel-Sim: one CTA per SM and cycle")
+    values.put("launch.cold_caches", False, "a condition of measurements, not of the GPU")
     window, window_source = options.read("-gpgpu_max_concurrent_kernel", "32", int)
     concurrent, source = options.read("-gpgpu_concurrent_kernel_sm", "0", int)
     if concurrent:
@@ -455,6 +456,9 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     _read_only_cache("constant_cache.l1", *cache, values)
     values.put(
         "constant_cache.latency", 0, "mechanism of Accel-Sim: a hit is served in the load/store unit's cycle"
+    )
+    values.put(
+        "constant_cache.access_interval", 1, "mechanism of Accel-Sim: traces give no address of constants"
     )
     values.put(
         "constant_cache.miss_latency", 0, "mechanism of Accel-Sim: traces give no address of constants"

@@ -42,6 +42,8 @@ class Launch(Section):
     """CTAs that an idle GPU can start beyond dispatch_rate."""
     max_concurrent_kernels: Annotated[int, Quantity("launches", 1, 128)]
     """Launches of different streams that can run concurrently; 1: one after another."""
+    cold_caches: Flag
+    """A launch that runs alone begins with empty caches, as profilers see to; its code is in the L2."""
 
 
 class HostLink(Section):
@@ -318,6 +320,8 @@ class ConstantCache(Section):
     """One for loads, and one per sub-core for operands, backed by the L1 instruction cache."""
     latency: Annotated[int, Quantity("core cycles", 0, 480)]
     """A load that hits; 0: the integer unit's latency."""
+    access_interval: Annotated[int, Quantity("core cycles", 1, 64)]
+    """From one address that loads of an SM look up to the next."""
     miss_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Additional cycles of a load or operand whose line is in the L1 instruction cache."""
 

@@ -67,7 +67,8 @@ class Recipe:
 
     use: "tuning" if the model may be adjusted to its rows; "held-out" if it is a similar program that nobody
         looks at before the end; "judging" if it belongs to a suite that is only for judging.
-    files, include, flags: what nvcc is given; paths are relative to the source.
+    files, include, flags: what nvcc is given; paths are relative to the source. Or one Python file, whose
+        function run(gpu, *arguments) launches the kernels.
     arguments: of the program, with fields of the row as {field}.
     folder: where it runs, relative to the source; empty: anywhere.
     where: values of a row's fields that make it a row of this program; "*" any value, "" none.
@@ -99,6 +100,10 @@ class Recipe:
     timed: tuple[int, ...] = ()
     unclear: str = ""
     place: Path = Path()
+
+    @property
+    def in_python(self) -> bool:
+        return self.files[0].endswith(".py")
 
 
 @dataclass(frozen=True)

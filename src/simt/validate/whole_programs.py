@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import runpy
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from typing import Any
 import polars as pl
 
 import simt._engine
-from simt.errors import CompileError, ProfileError, SimtError, ToolkitError
+from simt.errors import CompileError, LimitReached, ProfileError, SimtError, ToolkitError
 from simt.files import replacing, require_folder
 from simt.profile import Profile
 from simt.result import LaunchResult, Result
@@ -231,7 +232,7 @@ def folder_of(source: Source, recipe: Recipe, sources: Path | None) -> Path:
 
 
 def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path:
-    """Compiles a program once, with PTX and machine code for the GPU.
+    """Compiles a program once, with PTX and machine code for the GPU; one in Python stays as it is.
 
     Raises CompileError with nvcc's message, ToolkitError, ProfileError.
     """
@@ -240,6 +241,8 @@ def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path
     for file in files:
         if not file.is_file():
             raise ProfileError(f"{file}: no such file, which {recipe.program} is compiled from")
+    if recipe.in_python:
+        return files[0]
     nvcc = find_nvcc()
     command: list[str | Path] = [nvcc, "-O3", "-w", "-cudart", "shared"]
     command += [f"-gencode=arch=compute_{arch},code=[compute_{arch},sm_{arch}]"]
@@ -278,14 +281,16 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
     from simt.exec import run
 
     recipe, folder = row.recipe, setting.out
+    options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
+    options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
+    if recipe.in_python:
+        return _simulated_python(row, program, options)
     if recipe.folder:
         folder = folder_of(recipe.source, recipe, setting.sources) / recipe.folder
     name = f"{recipe.suite} {row.name}.txt".replace("/", "-").replace(" ", "_")
     log = setting.out.resolve() / "logs" / name
     log.parent.mkdir(exist_ok=True)
     command: list[str | Path] = ["sh", "-c", _SHELL, "sh", folder.resolve(), log, program, *row.arguments]
-    options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
-    options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
     if setting.code == "ptx" and spec.sm_version < LEAST_ARCH:  # else it would refuse nvcc's PTX
         options["set"]["sm_version"] = LEAST_ARCH
     try:
@@ -299,9 +304,29 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
         return f"failed: the program ended with status {finished.status}; {log} has its output", launches
     if not launches:
         return f"failed: no kernel was launched; {log} has the program's output", launches
+    return _status(launches, recipe), launches
+
+
+def _simulated_python(row: Row, program: Path, options: dict[str, Any]) -> tuple[str, list[LaunchResult]]:
+    from simt.gpu import GPU
+
+    try:
+        gpu = GPU(row.recipe.gpu, **options)
+        runpy.run_path(str(program))["run"](gpu, *row.arguments)
+        launches = timed_launches(gpu.result(), row.recipe)
+    except LimitReached:
+        return "limit", []
+    except ImportError as error:
+        return f"failed: {program}: {error}", []
+    except SimtError as error:
+        return f"failed: {error}", []
+    return _status(launches, row.recipe), launches
+
+
+def _status(launches: Sequence[LaunchResult], recipe: Recipe) -> str:
     if recipe.launches and len(launches) != recipe.launches:
-        return f"failed: {len(launches)} launches, expected {recipe.launches}", launches
-    return "done", launches
+        return f"failed: {len(launches)} launches, expected {recipe.launches}"
+    return "done"
 
 
 def _outcome(
