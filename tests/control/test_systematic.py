@@ -183,8 +183,8 @@ def run(controller: Any, ctas: int = 20 * WAVE, rounds: int = 40, **options: Any
 
 
 def test_an_even_launch_is_estimated_within_the_interval() -> None:
-    full, values = run(None)
-    found, computed = run("systematic")
+    full, values = run(None, ctas=60 * WAVE)
+    found, computed = run("systematic", ctas=60 * WAVE)
     sampled = found.sampled
     assert sampled is not None and sampled.decision == "skip"
     assert sampled.ctas <= full.engine["ctas"] * 0.3
@@ -238,9 +238,10 @@ def test_a_trace_gives_what_its_program_gives(tmp_path: Path) -> None:
     assert found.sampled is not None and found.sampled.decision == "skip"
     assert abs(found.cycles / full.cycles - 1) <= found.sampled.half_widths["cycles"]
     assert found.warp_instructions == full.warp_instructions
-    # All its waves are the same: two windows, after the two waves that come before the first, and the end.
+    # All its waves are the same: two windows, two waves before the first and half of one before the other, and
+    # the end.
     assert found.sampled.reason.startswith("2 windows")
-    assert found.sampled.ctas <= 5 * WAVE
+    assert found.sampled.ctas <= 5.5 * WAVE
 
 
 @pytest.mark.parametrize("gpu", ["mi100", "r9nano"])
