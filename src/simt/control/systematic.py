@@ -44,6 +44,7 @@ _OF_DRAM = ("dram_reads", "dram_writes", "dram_bus_cycles")
 # next two, its traffic begins to set the pace, and sets it alone; from the last on, nothing else matters.
 _MUCH, _BOUND, _BOUND_ALONE, _ALL = 0.45, 0.8, 0.9, 0.94
 _OF_MUCH = 5  # windows, if DRAM is used that much
+_FAR = 0.4  # by how much less or more windows exchange than what is left out, at most
 _SECTOR_BYTES, _LINE_BYTES = 32, 128
 
 
@@ -73,9 +74,11 @@ class _Rates:
     elasticity: Floats
 
     def at(self, windows: Ints | int, sectors: Floats) -> Floats:
-        """The rates that these windows would have had, if they had exchanged that much."""
+        """The rates that these windows would have had, if they had exchanged that much. A difference beyond
+        what windows vary by says rather that the tags do not see all that is exchanged."""
         own = np.broadcast_to(self.sectors[windows], sectors.shape)
         change = np.divide(sectors, own, out=np.ones(len(sectors)), where=own > 0) - 1
+        change[np.abs(change) > _FAR] = 0
         return self.of_windows[windows] * (1 + self.elasticity[windows] * change)
 
     @property
