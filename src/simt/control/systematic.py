@@ -6,6 +6,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +46,8 @@ _OF_DRAM = ("dram_reads", "dram_writes", "dram_bus_cycles")
 # next two, its traffic begins to set the pace, and sets it alone; from the last on, nothing else matters.
 _MUCH, _BOUND, _BOUND_ALONE, _ALL = 0.45, 0.8, 0.9, 0.94
 _OF_MUCH = 5  # windows, if DRAM is used that much
+_RIDGE = 0.003  # sum of squares of relative differences in traffic that says nothing
+_ESTIMATED = 0.9  # the most that this is relied on
 _FAR = 0.4  # by how much less or more windows exchange than what is left out, at most
 _SECTOR_BYTES, _LINE_BYTES = 32, 128
 
@@ -76,6 +80,8 @@ class _Rates:
     def at(self, windows: Ints | int, sectors: Floats) -> Floats:
         """The rates that these windows would have had, if they had exchanged that much. A difference beyond
         what windows vary by says rather that the tags do not see all that is exchanged."""
+        if not self.elasticity.any():
+            return self.of_windows[np.broadcast_to(windows, sectors.shape)]
         own = np.broadcast_to(self.sectors[windows], sectors.shape)
         change = np.divide(sectors, own, out=np.ones(len(sectors)), where=own > 0) - 1
         change[np.abs(change) > _FAR] = 0
@@ -84,9 +90,18 @@ class _Rates:
     @property
     def differences(self) -> Floats:
         """Between successive windows, as if both had exchanged what they do in the mean."""
+        if not self.elasticity.any():
+            return np.diff(self.of_windows)
         later = np.arange(1, len(self.of_windows))
         sectors = (self.sectors[later] + self.sectors[later - 1]) / 2
         return self.at(later, sectors) - self.at(later - 1, sectors)
+
+
+    def squares(self, first: int, end: int) -> float:
+        """Sum of the squares of the deviations of these windows from their mean, likewise."""
+        sectors = np.full(end - first, self.sectors[first:end].mean())
+        rates = self.at(np.arange(first, end), sectors)
+        return float(((rates - rates.mean()) ** 2).sum())
 
 
 @dataclass(frozen=True)
@@ -120,10 +135,25 @@ class _Share:
     def total(self, rates: _Rates) -> float:
         return float(rates.at(self.windows, self.sectors) @ self.work)
 
+    def scaled(self, rates: _Rates) -> float:
+        """How much of the total comes from traffic to DRAM that the windows differ in, if it is not known to be
+        all that matters."""
+        own = rates.of_windows[self.windows]
+        change = np.where(rates.elasticity[self.windows] < 1, rates.at(self.windows, self.sectors) - own, 0)
+        return abs(float(change @ self.work))
+
     @property
     def spread(self) -> float:
         """Standard deviation of the mean rate, if that of each window is 1."""
         return float(np.linalg.norm(np.bincount(self.windows, self.work)) / self.work.sum())
+
+
+@cache
+def _student(confidence: float, freedom: int) -> float:
+    """Half width of an interval, in standard deviations."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + confidence / 2))
 
 
 def _between_ends(course: Floats, first: float, last: float) -> Floats:
@@ -178,12 +208,14 @@ class Systematic(Controller):
         self._seen: list[Interval] = []
         self._window = 2 * self._wave  # CTAs dispatched where the window under way began
         self._windows: list[int] = [self._wave]  # where those that are over began; the first is cold
+        self._elasticity = 0.0  # of the time of a window, as the windows show it
         self._gaps: list[list[_Left]] = []  # what was left out after each window but the cold one
         self._waits_for: Interval | None = None  # a skip decided then takes effect
         self._to_leave_out = 0  # waves, before the next window
         self._step = 1  # waves left out together
         self._last_gap = False  # whether the planned windows are over
         self._dispatched: list[int] = []  # CTAs, at each observation
+        self._places: dict[float, tuple[int, int, float]] = {}  # of CTAs dispatched, see _place
         return GO_ON
 
     def _refusal(self, launch: LaunchView) -> str:
@@ -211,6 +243,7 @@ class Systematic(Controller):
         counters = interval.counters
         self._seen.append(interval)
         self._dispatched.append(counters["ctas"])
+        self._places.clear()
         if counters["ctas_finished"] == 0:
             self.interval = min(_LONGEST, max(_SHORTEST, interval.end // _OBSERVATIONS))
             return GO_ON
@@ -228,6 +261,7 @@ class Systematic(Controller):
             self._windows.append(self._window)
             self._gaps.append([])
             self._window += self._wave
+            self._elasticity = self._estimated_elasticity()
             self._to_leave_out = self._planned(left)
             self._step = max(1, self._to_leave_out // _STEPS)
         if left == 0:
@@ -335,40 +369,58 @@ class Systematic(Controller):
 
     # --- estimates ---------------------------------------------------------------------------------------
 
-    def _at(self, name: str, dispatched: float) -> float:
-        """A counter, or the `cycles`, when that many CTAs had been dispatched. Between observations,
-        dispatches and events are spread evenly; of several that saw the same number of CTAs, the last is when
-        the next one came."""
-
-        def value(i: int) -> int:
-            return self._seen[i].end if name == "cycles" else self._seen[i].counters[name]
-
+    def _place(self, dispatched: float) -> tuple[int, int, float]:
+        """When that many CTAs had been dispatched: the observations before and after, and the part of the time
+        between them. Dispatches and events between them are spread evenly; of several that saw the same number
+        of CTAs, the last is when the next one came."""
         before = bisect_right(self._dispatched, dispatched) - 1
         if before < 0 or before + 1 == len(self._seen):
-            return value(max(0, before))
+            return max(0, before), max(0, before), 0.0
         after = bisect_right(self._dispatched, self._dispatched[before + 1]) - 1
         first, last = self._dispatched[before], self._dispatched[after]
-        part = (dispatched - first) / (last - first)
-        return (1 - part) * value(before) + part * value(after)
+        return before, after, (dispatched - first) / (last - first)
 
     def _between(self, name: str, begins: Floats) -> Floats:
-        """The increase in windows that begin there."""
-        return np.array([self._at(name, x + self._wave) - self._at(name, x) for x in begins.tolist()])
+        """The increase of a counter, or of the `cycles`, in windows that begin there."""
+
+        def at(dispatched: float) -> float:
+            place = self._places.get(dispatched)
+            if place is None:
+                place = self._places[dispatched] = self._place(dispatched)
+            before, after, part = place
+            if name == "cycles":
+                return (1 - part) * self._seen[before].end + part * self._seen[after].end
+            return (1 - part) * self._seen[before].counters[name] + part * self._seen[after].counters[name]
+
+        return np.array([at(x + self._wave) - at(x) for x in begins.tolist()])
 
     def _rates(self, name: str, measure: str, begins: Floats) -> _Rates:
         """Of a counter against instructions, in windows that begin there.
 
-        What a window exchanges with DRAM changes its time as far as DRAM sets the pace.
+        What a window exchanges with DRAM changes its time as far as DRAM sets the pace: by its use, or as the
+        windows themselves show.
         """
         work = self._between(measure, begins)
         sectors = self._between("dram_reads", begins) + self._between("dram_writes", begins)
         used = self._use(sectors, self._between("cycles", begins))
         elasticity = np.zeros(len(begins))
         if name in _OF_TIME:
-            elasticity = np.clip((used - _BOUND) / (_BOUND_ALONE - _BOUND), 0.0, 1.0)
+            least = np.where(used > _BOUND * self._last_use, self._elasticity, 0.0)
+            elasticity = np.clip((used - _BOUND) / (_BOUND_ALONE - _BOUND), least, 1.0)
         elif name in _OF_DRAM:
             elasticity = np.ones(len(begins))
         return _Rates(self._between(name, begins) / work, sectors / work, elasticity)
+
+    def _estimated_elasticity(self) -> float:
+        """Of the time of a window with respect to what it exchanges with DRAM: the regression between
+        successive windows, if much of DRAM is used. Few small differences say little."""
+        self._elasticity = 0.0
+        rates = self._rates("cycles", self._measure, np.array(self._windows[1:], np.float64))
+        steady = self._steady()
+        if steady.sum() < 2 or self._last_use < _MUCH:
+            return 0.0
+        time, sectors = (np.diff(x)[steady] / x[-1] for x in (rates.of_windows, rates.sectors))
+        return float(np.clip(time @ sectors / (sectors @ sectors + _RIDGE), 0.0, _ESTIMATED))
 
     def _use(self, sectors: Floats, cycles: Floats) -> Floats:
         """Of DRAM's bandwidth."""
@@ -379,16 +431,22 @@ class Systematic(Controller):
         """Of each pair of successive windows, whether the launch does not go over from the one into the other."""
         return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
 
-    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_], used: float) -> tuple[float, int]:
-        """The standard deviation of one of these rates in all windows but the cold one, and its degrees of
-        freedom: from differences between successive windows (Wolter, "Introduction to Variance Estimation",
-        2007, section 8.2), if they are steady. Few pairs say little of the spread, which is therefore shrunk
-        towards that of most launches, at this use of DRAM."""
-        squares = rates.differences[steady] ** 2 / 2
-        own = 2 * len(squares)
+    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_], used: float) -> float:
+        """Half width of the interval of one of these rates, in all windows but the cold one.
+
+        Of windows that follow each other without the launch going over from one into the next, from the
+        differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section 8.2),
+        or from those to their mean if these are larger: CTAs drift apart and together again over many waves.
+        Few windows say little of the spread, which is therefore shrunk towards that of most launches, at this
+        use of DRAM.
+        """
+        own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
+        successive = float((rates.differences[steady] ** 2 / 2).sum())
+        ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
+        to_mean = sum(rates.squares(a, b) for a, b in pairwise(ends))
         usual = (_USUAL_OF_DRAM if used > _ALL else _USUAL) * float(rates.of_windows.mean())
-        variance = (2 * float(squares.sum()) + _PRIOR * usual**2) / (own + _PRIOR)
-        return math.sqrt(variance), own + _PRIOR
+        variance = (2 * max(successive, to_mean) + _PRIOR * usual**2) / (own + _PRIOR)
+        return _student(self.confidence, own + _PRIOR) * math.sqrt(variance)
 
     def _course(self, gap: int) -> _Course:
         """How what was left out after this window goes over into the next one.
@@ -405,7 +463,7 @@ class Systematic(Controller):
             return _Course(np.zeros(len(left)), sectors, sectors, 1.0, False)
         rates = self._rates("cycles", self._measure, np.array(self._windows[gap + 1 : gap + 3], np.float64))
         by_traffic = self._by_traffic(sectors, rates, float(work.sum() / ctas.sum()))
-        if by_traffic and rates.elasticity.any():
+        if by_traffic and (rates.elasticity > self._elasticity).any():
             return by_traffic
         each = work / ctas
         if abs(each[-1] - each[0]) > _CHANGE * each[0]:
@@ -448,17 +506,11 @@ class Systematic(Controller):
         by_warps = all(left.warp_instructions for gap in self._gaps for left in gap)
         return "warp_instructions" if by_warps else "thread_instructions"
 
-    def _student(self, freedom: int) -> float:
-        from scipy.special import stdtrit
-
-        return float(stdtrit(freedom, 0.5 + self.confidence / 2))
-
     def _relative_noise(self, share: float) -> float:
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
         rates = self._rates("cycles", "warp_instructions", np.array(self._windows[1:], np.float64))
-        noise, freedom = self._noise(rates, self._steady(), self._last_use)
-        half = self._student(freedom) * noise / math.sqrt(self._alike)
+        half = self._noise(rates, self._steady(), self._last_use) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
@@ -495,7 +547,7 @@ class Systematic(Controller):
         begins = np.array(self._windows[1:], np.float64)
         seen_work = float(self._between(measure, begins).sum())
         shares = self._shares()
-        every = float(shares.work.sum())
+        every, spread = float(shares.work.sum()), shares.spread
         courses = [self._course(i) for i in range(len(self._gaps) - 1)]
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
@@ -507,15 +559,13 @@ class Systematic(Controller):
         def total(name: str, done: float) -> tuple[float, float]:
             """The launch's total and its relative half width."""
             rates = self._rates(name, measure, begins)
-            noise, freedom = self._noise(rates, steady, used)
-            student = self._student(freedom)
             added = shares.total(rates)
             whole = done + added
-            half = every * student * noise * shares.spread + allowance * whole
-            half += _OF_CHANGE * float(np.abs(rates.differences) @ doubts)
+            half = every * self._noise(rates, steady, used) * spread + allowance * whole
+            half += _OF_CHANGE * (float(np.abs(rates.differences) @ doubts) + shares.scaled(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
                 seen = float(self._between(name, begins).sum())
-                half += every / seen_work * student * math.sqrt(max(seen, 1.0))
+                half += every / seen_work * _student(self.confidence, _PRIOR) * math.sqrt(max(seen, 1.0))
             half += unseen * added / max(1.0, cycles_added)
             return whole, half / whole if whole else 0.0
 
@@ -540,7 +590,7 @@ class Systematic(Controller):
                 # CTAs are simulated to their end, so that those simulated have all of it.
                 grown = 1 + every / now.counters[measure]
                 totals[name], projected[name] = done * grown, "simulated part, as its instructions"
-                halves[name] = (1 - 1 / grown) * self._student(_PRIOR) * _USUAL
+                halves[name] = (1 - 1 / grown) * _student(self.confidence, _PRIOR) * _USUAL
             else:
                 totals[name], halves[name] = total(name, done)
                 projected[name] = "simulated part + rates of the windows next to what is left out"
