@@ -300,8 +300,8 @@ class Systematic(Controller):
         used = self._last_use
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
-            usual = 1 if done == 1 and self._agree() else 2
-        elif done > 1 and (used > _ALL or self._agree()):
+            usual = 1 if done == 1 and self._agree(_USUAL) else 2
+        elif done > 1 and (used > _ALL or self._agree(_USUAL / 2)):
             usual = 2
         elif done > 1 and used > _MUCH:
             usual = max(usual, _OF_MUCH)
@@ -328,16 +328,28 @@ class Systematic(Controller):
         """Of DRAM's bandwidth, in the last window."""
         return self._utilisation(float(self._dram_sectors(np.array(self._windows[-1:], np.float64))[0]))
 
-    def _agree(self) -> bool:
+    def _agree(self, within: float) -> bool:
         """Whether the rates of the last two windows are the same."""
         rates = self._rates("cycles", "warp_instructions", np.array(self._windows[-2:], np.float64))
-        return bool(abs(rates.differences[0]) <= _USUAL * rates.of_windows[0])
+        return bool(abs(rates.differences[0]) <= within * rates.of_windows[0])
 
     def _changed(self) -> bool:
-        """Whether what was left out last exchanges other amounts with DRAM than what was seen before it:
-        write-backs begin when the L2 is full of modified lines, and data may be used again or not."""
+        """Whether what was left out last executes more or less than what was left out before the last window,
+        or exchanges other amounts with DRAM than what was seen before it: write-backs begin when the L2 is
+        full of modified lines, and data may be used again or not."""
         last = self._gaps[-1][-1]
-        return self._utilisation(self._not_seen(last)) > _CHANGE
+        return self._other_work(last) > _CHANGE or self._utilisation(self._not_seen(last)) > _CHANGE
+
+    def _other_work(self, left: _Left) -> float:
+        """How much more or less CTAs left out after the last window execute than those left out before it."""
+        earlier = [x for gap in self._gaps[:-1] for x in gap][-1:]
+        each, *seen = (getattr(x, self._measure) / x.ctas for x in (left, *earlier))
+        return max((abs(x / each - 1) for x in seen), default=0.0) if each else 0.0
+
+    def _differ(self, one: _Left, other: _Left) -> bool:
+        """Whether the CTAs of the one execute more or less than those of the other."""
+        each, seen = (getattr(x, self._measure) / x.ctas for x in (one, other))
+        return abs(each - seen) > _CHANGE * seen
 
     def _not_seen(self, left: _Left) -> float:
         """Of what a CTA left out after the last window exchanges with DRAM: what neither that window nor the
@@ -465,9 +477,12 @@ class Systematic(Controller):
         by_traffic = self._by_traffic(sectors, rates, float(work.sum() / ctas.sum()))
         if by_traffic and (rates.elasticity > self._elasticity).any():
             return by_traffic
-        each = work / ctas
-        if abs(each[-1] - each[0]) > _CHANGE * each[0]:
-            return _Course(_between_ends(each, each[0], each[-1]), sectors, sectors, 1.0, True)
+        # A change may come within a window, or go on in it.
+        first = self._gaps[gap - 1][-1] if gap and self._gaps[gap - 1] else left[0]
+        last = self._gaps[gap + 1][0] if self._gaps[gap + 1] else left[-1]
+        if self._differ(last, first):
+            ends = (getattr(x, self._measure) / x.ctas for x in (first, last))
+            return _Course(_between_ends(work / ctas, *ends), sectors, sectors, 1.0, True)
         cold = self._cold(float(ctas.sum()) / self._wave) if gap == 0 else None
         if cold is not None:
             return _Course(np.full(len(left), 1 - cold), sectors, sectors, min(1.0, 2 * cold), True)
@@ -552,6 +567,8 @@ class Systematic(Controller):
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
         steady, used = self._steady(), self._last_use
+        works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
+        other_work = sum(x * work for x, work in works if x > _CHANGE)
         others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
         unseen = sum(x * ctas for x, ctas in others if self._utilisation(x) > _CHANGE)
         unseen *= _SECTOR_BYTES / max(1.0, launch.dram_bytes_per_cycle)
@@ -566,6 +583,7 @@ class Systematic(Controller):
             if name != "cycles":  # events come one by one, and perhaps none came in a window
                 seen = float(self._between(name, begins).sum())
                 half += every / seen_work * _student(self.confidence, _PRIOR) * math.sqrt(max(seen, 1.0))
+            half += _OF_CHANGE * other_work * float(rates.of_windows[-1])
             half += unseen * added / max(1.0, cycles_added)
             return whole, half / whole if whole else 0.0
 
