@@ -532,13 +532,29 @@ class Systematic(Controller):
         """`bias` relative to the launch, if so many waves are left out: their errors are independent."""
         return self.bias * math.sqrt(waves) * self._wave / self._launch.cta_count
 
-    def _shares(self) -> _Share:
-        # Windows that follow each other are one sample.
+    @property
+    def _samples(self) -> list[list[int]]:
+        """The windows but the cold one; those that follow each other without a gap together."""
         samples: list[list[int]] = [[0]]
         for window, gap in enumerate(self._gaps[:-1], 1):
             if gap:
                 samples.append([])
             samples[-1].append(window)
+        return samples
+
+    def _drift(self, rates: _Rates) -> float:
+        """How much the rate changes in the windows that follow a gap, from the first to the last of them, in the
+        mean: a first window alone may differ as much from what is left out."""
+        drifts = []
+        for sample in self._samples[1:]:
+            if len(sample) > 1:
+                ends = np.array([sample[0], sample[-1]])
+                first, last = rates.at(ends, np.full(2, rates.sectors[ends].mean()))
+                drifts.append(last - first)
+        return abs(float(np.mean(drifts))) if drifts else 0.0
+
+    def _shares(self) -> _Share:
+        samples = self._samples
         sample_of = {window: sample for sample in samples for window in sample}
         windows: list[Ints] = []
         work: list[Floats] = []
@@ -579,7 +595,8 @@ class Systematic(Controller):
             added = shares.total(rates)
             whole = done + added
             half = every * self._noise(rates, steady, used) * spread + allowance * whole
-            half += _OF_CHANGE * (float(np.abs(rates.differences) @ doubts) + shares.scaled(rates))
+            doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
+            half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
                 seen = float(self._between(name, begins).sum())
                 half += every / seen_work * _student(self.confidence, _PRIOR) * math.sqrt(max(seen, 1.0))
