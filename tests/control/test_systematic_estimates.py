@@ -46,8 +46,8 @@ class Found:
 
 
 def sample(cycles: Of, instructions: Of, sectors: Of, tags: Of, after: float = 1.0) -> Found:
-    """Runs the launch. tags: the sectors that what is left out seems to exchange. After something has been left
-    out, CTAs take and exchange `after` times as much."""
+    """Runs the launch. tags: the sectors that what is left out seems to exchange. After something has been
+    left out, CTAs take and exchange `after` times as much."""
     view = LaunchView(
         index=0,
         id=1,
@@ -115,8 +115,8 @@ def test_an_even_launch_is_estimated_exactly() -> None:
     found = sample(steady(100), steady(1000), steady(10), steady(10))
     assert found.added == pytest.approx(100 * len(found.left_out), rel=1e-3)
     assert len(found.left_out) % WAVE == 0 and len(found.left_out) >= 0.8 * CTAS
-    # Two windows that agree: 2.45 (Student, 6 degrees of freedom) times what is left of 1 % by the four degrees
-    # of freedom of the prior, the root of 2/3, by the root of two windows; and the allowance.
+    # Two windows that agree: 2.45 (Student, 6 degrees of freedom) times what is left of 1 % by the four
+    # degrees of freedom of the prior, the root of 2/3, by the root of two windows; and the allowance.
     share = len(found.left_out) / CTAS
     spread = 2.447 * 0.01 * (4 / 6) ** 0.5
     allowance = 0.06 * (len(found.left_out) / WAVE) ** 0.5 * WAVE / CTAS
@@ -124,7 +124,7 @@ def test_an_even_launch_is_estimated_exactly() -> None:
 
 
 def test_windows_that_exchange_less_with_dram_than_what_is_left_out_are_scaled() -> None:
-    """DRAM is in use all the time. CTAs exchange a fifth less after each gap, and take a fifth less time; those
+    """DRAM is in use all the time. CTAs exchange a fifth less after a gap, and take a fifth less time; those
     left out exchange 96 sectors, by the L2's tags."""
     found = sample(steady(100), steady(1000), steady(96), steady(96), after=0.8)
     assert found.added == pytest.approx(100 * len(found.left_out), rel=2e-3)

@@ -28,8 +28,8 @@ _STEPS = 5  # in which the CTAs between two windows are left out, after a first 
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
 _DECAY = 0.8
-# Spread of windows in most launches, and in those in which DRAM's traffic is all that matters; how many degrees
-# of freedom that is worth.
+# Spread of windows in most launches, and in those in which DRAM's traffic is all that matters; how many
+# degrees of freedom that is worth.
 _USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.008, 4
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
 _OF_CHANGE = 0.35  # of the difference between two windows that is uncertain between them
@@ -56,8 +56,8 @@ _SECTOR_BYTES, _LINE_BYTES = 32, 128
 class _Left:
     """CTAs left out together.
 
-    warp_instructions, thread_instructions: what they execute; 0: not counted. dram_sectors: what they exchange
-    with DRAM, as far as the L2's tags show.
+    warp_instructions, thread_instructions: what they execute; 0: not counted. dram_sectors: what they
+    exchange with DRAM, as far as the L2's tags show.
     """
 
     ctas: int
@@ -77,15 +77,17 @@ class _Rates:
     sectors: Floats
     elasticity: Floats
 
-    def at(self, windows: Ints | int, sectors: Floats) -> Floats:
+    def at(self, windows: Ints, sectors: Floats) -> Floats:
         """The rates that these windows would have had, if they had exchanged that much. A difference beyond
         what windows vary by says rather that the tags do not see all that is exchanged."""
+        rates: Floats = self.of_windows[windows]
         if not self.elasticity.any():
-            return self.of_windows[np.broadcast_to(windows, sectors.shape)]
-        own = np.broadcast_to(self.sectors[windows], sectors.shape)
+            return rates
+        own = self.sectors[windows]
         change = np.divide(sectors, own, out=np.ones(len(sectors)), where=own > 0) - 1
         change[np.abs(change) > _FAR] = 0
-        return self.of_windows[windows] * (1 + self.elasticity[windows] * change)
+        scaled: Floats = rates * (1 + self.elasticity[windows] * change)
+        return scaled
 
     @property
     def differences(self) -> Floats:
@@ -95,7 +97,6 @@ class _Rates:
         later = np.arange(1, len(self.of_windows))
         sectors = (self.sectors[later] + self.sectors[later - 1]) / 2
         return self.at(later, sectors) - self.at(later - 1, sectors)
-
 
     def squares(self, first: int, end: int) -> float:
         """Sum of the squares of the deviations of these windows from their mean, likewise."""
@@ -136,8 +137,8 @@ class _Share:
         return float(rates.at(self.windows, self.sectors) @ self.work)
 
     def scaled(self, rates: _Rates) -> float:
-        """How much of the total comes from traffic to DRAM that the windows differ in, if it is not known to be
-        all that matters."""
+        """How much of the total comes from windows that exchange more or less with DRAM than this, unless
+        that is known to be all that matters."""
         own = rates.of_windows[self.windows]
         change = np.where(rates.elasticity[self.windows] < 1, rates.at(self.windows, self.sectors) - own, 0)
         return abs(float(change @ self.work))
@@ -349,7 +350,7 @@ class Systematic(Controller):
     def _differ(self, one: _Left, other: _Left) -> bool:
         """Whether the CTAs of the one execute more or less than those of the other."""
         each, seen = (getattr(x, self._measure) / x.ctas for x in (one, other))
-        return abs(each - seen) > _CHANGE * seen
+        return bool(abs(each - seen) > _CHANGE * seen)
 
     def _not_seen(self, left: _Left) -> float:
         """Of what a CTA left out after the last window exchanges with DRAM: what neither that window nor the
@@ -382,9 +383,9 @@ class Systematic(Controller):
     # --- estimates ---------------------------------------------------------------------------------------
 
     def _place(self, dispatched: float) -> tuple[int, int, float]:
-        """When that many CTAs had been dispatched: the observations before and after, and the part of the time
-        between them. Dispatches and events between them are spread evenly; of several that saw the same number
-        of CTAs, the last is when the next one came."""
+        """When that many CTAs had been dispatched: the observations before and after, and the part of the
+        time between them. Dispatches and events between them are spread evenly; of several that saw the same
+        number of CTAs, the last is when the next one came."""
         before = bisect_right(self._dispatched, dispatched) - 1
         if before < 0 or before + 1 == len(self._seen):
             return max(0, before), max(0, before), 0.0
@@ -440,15 +441,17 @@ class Systematic(Controller):
         return sectors * _SECTOR_BYTES / (peak * cycles) if peak else np.zeros(len(sectors))
 
     def _steady(self) -> npt.NDArray[np.bool_]:
-        """Of each pair of successive windows, whether the launch does not go over from the one into the other."""
+        """Of each pair of successive windows, whether the launch does not go over from the one into the
+        other."""
         return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
 
     def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_], used: float) -> float:
         """Half width of the interval of one of these rates, in all windows but the cold one.
 
         Of windows that follow each other without the launch going over from one into the next, from the
-        differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section 8.2),
-        or from those to their mean if these are larger: CTAs drift apart and together again over many waves.
+        differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
+        8.2), or from those to their mean if these are larger: CTAs drift apart and together again over many
+        waves.
         Few windows say little of the spread, which is therefore shrunk towards that of most launches, at this
         use of DRAM.
         """
@@ -463,8 +466,8 @@ class Systematic(Controller):
     def _course(self, gap: int) -> _Course:
         """How what was left out after this window goes over into the next one.
 
-        What it exchanges with DRAM tells where write-backs begin, because the L2 is full of modified lines, or
-        where data is used again; the instructions of its CTAs, where their work changes. After the cold
+        What it exchanges with DRAM tells where write-backs begin, because the L2 is full of modified lines,
+        or where data is used again; the instructions of its CTAs, where their work changes. After the cold
         beginning, the difference to the later windows decays geometrically, as it does within the beginning.
         """
         left = self._gaps[gap]
@@ -489,8 +492,8 @@ class Systematic(Controller):
         return by_traffic or _Course(np.full(len(left), 0.5), sectors, sectors, 1.0, False)
 
     def _by_traffic(self, sectors: Floats, rates: _Rates, each: float) -> _Course | None:
-        """The course of a gap between windows with these rates. sectors: by _Left, and each: mean instructions
-        of a CTA."""
+        """The course of a gap between windows with these rates, if its traffic to DRAM changes. sectors: by
+        _Left, per instruction; each: mean instructions of a CTA."""
         ends = [float(sectors[0]), float(sectors[-1])]
         for i, seen in enumerate(rates.sectors.tolist()):
             if self._utilisation((seen - ends[i]) * each) * (1 - rates.elasticity[i]) > 2 * _CHANGE:
@@ -543,8 +546,8 @@ class Systematic(Controller):
         return samples
 
     def _drift(self, rates: _Rates) -> float:
-        """How much the rate changes in the windows that follow a gap, from the first to the last of them, in the
-        mean: a first window alone may differ as much from what is left out."""
+        """How much the rate changes in the windows that follow a gap, from the first to the last of them, in
+        the mean: a first window alone may differ as much from what is left out."""
         drifts = []
         for sample in self._samples[1:]:
             if len(sample) > 1:
