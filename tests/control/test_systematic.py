@@ -116,14 +116,15 @@ class LeavesOut(Controller):
         return Projection(now.end, dict(now.counters))
 
 
-def load(address: int, store: bool = False) -> Warp:
-    """A warp that reads, or writes, 32 words from there."""
+def load(address: int, store: bool = False, times: int = 1) -> Warp:
+    """A warp that reads, or writes, 32 words from there, and from where these end, and so on."""
     warp = Warp()
-    lanes = [address + 4 * i for i in range(32)]
-    if store:
-        warp.memory("STG.E", lanes, 4, None, (2, 9))
-    else:
-        warp.memory("LDG.E", lanes, 4, 4, (2,))
+    for line in range(address, address + 128 * times, 128):
+        lanes = [line + 4 * i for i in range(32)]
+        if store:
+            warp.memory("STG.E", lanes, 4, None, (2, 9))
+        else:
+            warp.memory("LDG.E", lanes, 4, 4, (2,))
     return warp
 
 
@@ -171,6 +172,19 @@ def test_observations_tell_what_was_left_out(tmp_path: Path) -> None:
     assert (after.skipped_ctas, after.skipped_warp_instructions) == (2, 6)
     assert after.skipped_thread_instructions == 6 * 32
     assert after.skipped_dram_sectors == 4
+
+
+def test_copies_in_another_part_of_the_l2_write_back_what_they_replace(tmp_path: Path) -> None:
+    """One CTA writes 64 lines, 16 others read 256 lines each, three times what this L2 holds. Every second one
+    is placed where half of the lines are copies. In the end all that was read was read once, and all that was
+    written was written back."""
+    small = {"sm.count": 1, "sm.max_ctas": 1, "l2.slice.sets": 1}
+    reads = [[load(GLOBAL + 128 * 256 * cta, times=256)] for cta in range(1, 17)]
+    writes = [load(GLOBAL, store=True, times=64)]
+    folder = write_kernel(tmp_path / "t", [[dependent(200)], writes, *reads, [dependent(100)]], sm=80)
+    controller = LeavesOut(17)
+    simulate(folder, "a100", set=small, controller=controller)
+    assert controller.seen[-1].skipped_dram_sectors == 4 * (16 * 256 + 64)
 
 
 def run(controller: Any, ctas: int = 20 * WAVE, rounds: int = 40, **options: Any) -> tuple[LaunchResult, Any]:
