@@ -265,8 +265,8 @@ class Systematic(Controller):
             self._elasticity = self._estimated_elasticity()
             self._to_leave_out = self._planned(left)
             self._step = max(1, self._to_leave_out // _STEPS)
-        if left == 0:
-            self.interval = _NEVER
+        if left == 0 or (left < self._wave and not any(self._gaps)):
+            self.interval = _NEVER  # nothing more can be left out, and nothing is to be estimated
             return GO_ON
         waves = min(self._to_leave_out, left // self._wave)
         if waves <= 0:
