@@ -229,7 +229,7 @@ void L2Slice::tick(uint64_t cycle) {
   if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
 }
 
-uint32_t L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {
+CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {
   CacheAccess access;
   access.address = address;
   access.set_address = map_.local_address(address);

@@ -83,7 +83,7 @@ class L2Slice {
   void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().
-  uint32_t insert(uint64_t address, bool modified, uint32_t sectors = 1);
+  CacheInsertion insert(uint64_t address, bool modified, uint32_t sectors = 1);
   /// Invalidates the copy of a sector whose home is in another partition.
   void drop_copy(uint64_t address) { cache().drop(address); }
   const SectoredCache& cache() const { return cache_; }

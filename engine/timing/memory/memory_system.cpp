@@ -259,15 +259,22 @@ uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
       together |= 1u << (sector - first) / sector_bytes;
       rest &= ~bit;
     }
-    exchanged += slice(home).insert(first, access.write, together);
-    for (uint32_t p = 0; p < partitions_.count(); ++p) {
+    const uint32_t copy = partitions_.partner(home, partition);
+    if (!access.write && copy != home) {
+      // The home slice is asked for what the copy lacks.
+      const CacheInsertion inserted = slice(copy).insert(first, false, together);
+      exchanged += inserted.written_back;
+      together = inserted.fetched;
+    }
+    if (together) {
+      const CacheInsertion inserted = slice(home).insert(first, access.write, together);
+      exchanged += inserted.written_back + static_cast<uint32_t>(std::popcount(inserted.fetched));
+    }
+    for (uint32_t p = 0; access.write && p < partitions_.count(); ++p) {
       const uint32_t index = partitions_.partner(home, p);
       if (index == home) continue;
-      if (access.write)
-        for (uint32_t each = together; each; each &= each - 1)
-          slice(index).drop_copy(first + uint64_t(std::countr_zero(each)) * sector_bytes);
-      else if (p == partition)
-        slice(index).insert(first, false, together);
+      for (uint32_t each = together; each; each &= each - 1)
+        slice(index).drop_copy(first + uint64_t(std::countr_zero(each)) * sector_bytes);
     }
   }
   return exchanged;

@@ -419,30 +419,31 @@ uint64_t SectoredCache::pop_ready() {
   return token;
 }
 
-uint32_t SectoredCache::insert(const CacheAccess& access, uint32_t sectors) {
+CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors) {
   uint32_t line = none;
   const Probe found = probe(access, line);
-  if (line == none) return 0;
-  uint32_t exchanged = 0;
+  CacheInsertion inserted;
+  if (line == none) return inserted;
   if (found == Probe::Miss) {
     const size_t before = misses_.size();
     replace(line, access);
-    for (; misses_.size() > before; misses_.pop_back()) exchanged += misses_.back().sectors;
+    for (; misses_.size() > before; misses_.pop_back()) inserted.written_back += misses_.back().sectors;
   }
   Line& l = lines_[line];
   for (; sectors; sectors &= sectors - 1) {
-    const uint32_t sector = sector_of(access.address + uint64_t(std::countr_zero(sectors)) * sector_bytes);
+    const uint32_t first = sectors & ~(sectors - 1);
+    const uint32_t sector = sector_of(access.address + uint64_t(std::countr_zero(first)) * sector_bytes);
     const auto bit = static_cast<uint8_t>(1u << sector);
     if (l.reserved & bit) continue;
     touch(line, access.time);
     if (access.write && !write_policy_.through) {
       modify(line, sector, ~0u);
     } else if (!(l.modified & bit)) {
-      exchanged += !(l.valid & bit);
+      if (!(l.valid & bit)) inserted.fetched |= first;
       l.valid |= bit;
     }
   }
-  return exchanged;
+  return inserted;
 }
 
 std::vector<CacheLine> SectoredCache::contents() const {

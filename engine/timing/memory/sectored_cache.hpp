@@ -45,6 +45,12 @@ struct CacheMiss {
 /// A read-only cache, as a cache whose lines are never written.
 CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue);
 
+/// What inserting sectors of a line without time would have exchanged with the next level.
+struct CacheInsertion {
+  uint32_t fetched = 0;       ///< a bit for each of the sectors asked for
+  uint32_t written_back = 0;  ///< number of sectors of the line that was replaced
+};
+
 /// A line that holds a tag, outside of its cache.
 struct CacheLine {
   uint64_t tag = 0;
@@ -104,9 +110,8 @@ class SectoredCache {
   uint64_t pop_ready();
 
   /// Inserts sectors of one line without time or traffic, as if they had been read or, for a write, written
-  /// completely. sectors: bit per 32 bytes, from the address on. Returns the sectors that would have been
-  /// exchanged with the next level.
-  uint32_t insert(const CacheAccess& access, uint32_t sectors = 1);
+  /// completely. sectors: bit per 32 bytes, from the address on.
+  CacheInsertion insert(const CacheAccess& access, uint32_t sectors = 1);
   void invalidate();
   /// Invalidates an unmodified sector if it is present.
   void drop(uint64_t address);

@@ -6,6 +6,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +17,20 @@ from simt.control.projection import Projection, exact_from, is_peak
 from simt.parameter_checks import integer, real
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
 
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _SHORTEST, _LONGEST = 50, 500  # core cycles between observations
 _OBSERVATIONS = 32  # in the time of the first wave, about
-_OF_A_WINDOW = 16  # waves for each window, if these are more than planned
-_FEWEST = 2  # windows: of launches that are shorter than that, or if they agree
-_STEPS = 4  # in which the CTAs between two windows are left out
-# Spread of windows in most launches, how much more it is at full use of DRAM, and how many degrees of freedom
-# that is worth.
-_USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.01, 4
+_OF_A_WINDOW = 32  # waves for each window, if these are more than planned
+_SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
+_STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
+_WARM_UP = 0.5  # waves before a window, after something has been left out
+# A cold beginning that decays at least that fast from wave to wave is over before the next window.
+_DECAY = 0.8
+# Spread of windows in most launches, and in those in which DRAM's traffic is all that matters; how many
+# degrees of freedom that is worth.
+_USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.008, 4
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
 _OF_CHANGE = 0.35  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
@@ -33,22 +39,127 @@ _OF_PROGRAM = (
     *("shared_store_bank_conflicts", "global_load_requests", "global_store_requests", "global_load_sectors"),
     *("global_store_sectors", "local_requests", "atomic_requests"),
 )
+# Counters of time, and of traffic to DRAM.
+_OF_TIME = ("cycles", "sm_active_cycles", "active_warp_cycles")
+_OF_DRAM = ("dram_reads", "dram_writes", "dram_bus_cycles")
+# Uses of DRAM: from the first on, the time of a wave varies much, as the efficiency of DRAM does; between the
+# next two, its traffic begins to set the pace, and sets it alone; from the last on, nothing else matters.
+_MUCH, _BOUND, _BOUND_ALONE, _ALL = 0.45, 0.8, 0.9, 0.94
+_OF_MUCH = 5  # windows, if DRAM is used that much
+_RIDGE = 0.003  # sum of squares of relative differences in traffic that says nothing
+_ESTIMATED = 0.9  # the most that this is relied on
+_FAR = 0.4  # by how much less or more windows exchange than what is left out, at most
 _SECTOR_BYTES, _LINE_BYTES = 32, 128
 
 
 @dataclass(frozen=True)
 class _Left:
-    """CTAs left out.
+    """CTAs left out together.
 
-    at: CTAs dispatched before. warp_instructions, thread_instructions: what they execute; 0: not counted.
-    dram_sectors: what a CTA of them exchanges with DRAM, as far as the L2's tags show.
+    warp_instructions, thread_instructions: what they execute; 0: not counted. dram_sectors: what they
+    exchange with DRAM, as far as the L2's tags show.
     """
 
-    at: int
     ctas: int
     warp_instructions: int
     thread_instructions: int
-    dram_sectors: float
+    dram_sectors: int
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Of a counter against instructions, by window.
+
+    sectors: exchanged with DRAM, per instruction. elasticity: of the rate with respect to them.
+    """
+
+    of_windows: Floats
+    sectors: Floats
+    elasticity: Floats
+
+    def at(self, windows: Ints, sectors: Floats) -> Floats:
+        """The rates that these windows would have had, if they had exchanged that much. A difference beyond
+        what windows vary by says rather that the tags do not see all that is exchanged."""
+        rates: Floats = self.of_windows[windows]
+        if not self.elasticity.any():
+            return rates
+        own = self.sectors[windows]
+        change = np.divide(sectors, own, out=np.ones(len(sectors)), where=own > 0) - 1
+        change[np.abs(change) > _FAR] = 0
+        scaled: Floats = rates * (1 + self.elasticity[windows] * change)
+        return scaled
+
+    @property
+    def differences(self) -> Floats:
+        """Between successive windows, as if both had exchanged what they do in the mean."""
+        if not self.elasticity.any():
+            return np.diff(self.of_windows)
+        later = np.arange(1, len(self.of_windows))
+        sectors = (self.sectors[later] + self.sectors[later - 1]) / 2
+        return self.at(later, sectors) - self.at(later - 1, sectors)
+
+    def squares(self, first: int, end: int) -> float:
+        """Sum of the squares of the deviations of these windows from their mean, likewise."""
+        sectors = np.full(end - first, self.sectors[first:end].mean())
+        rates = self.at(np.arange(first, end), sectors)
+        return float(((rates - rates.mean()) ** 2).sum())
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What was left out between two windows, or after the last one, by _Left.
+
+    part: of it that is as the later window. at_before, at_after: sectors per instruction that each part
+    exchanges with DRAM. doubt: how uncertain `part` is, relative to a part that nothing is known of.
+    follows: whether something says how it goes over from the one window into the other.
+    """
+
+    part: Floats
+    at_before: Floats
+    at_after: Floats
+    doubt: float
+    follows: bool
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What was left out, by the windows that it is as.
+
+    windows, work, sectors: of each share, its window, its instructions, and what it exchanges with DRAM for
+    each of them.
+    """
+
+    windows: Ints
+    work: Floats
+    sectors: Floats
+
+    def total(self, rates: _Rates) -> float:
+        return float(rates.at(self.windows, self.sectors) @ self.work)
+
+    def scaled(self, rates: _Rates) -> float:
+        """How much of the total comes from windows that exchange more or less with DRAM than this, unless
+        that is known to be all that matters."""
+        own = rates.of_windows[self.windows]
+        change = np.where(rates.elasticity[self.windows] < 1, rates.at(self.windows, self.sectors) - own, 0)
+        return abs(float(change @ self.work))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the mean rate, if that of each window is 1."""
+        return float(np.linalg.norm(np.bincount(self.windows, self.work)) / self.work.sum())
+
+
+@cache
+def _student(confidence: float, freedom: int) -> float:
+    """Half width of an interval, in standard deviations."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.5 + confidence / 2))
+
+
+def _between_ends(course: Floats, first: float, last: float) -> Floats:
+    """How far it has gone from its first value to its last."""
+    return np.clip((course - first) / (last - first), 0.0, 1.0)
 
 
 class Systematic(Controller):
@@ -67,8 +178,9 @@ class Systematic(Controller):
     error: relative half width of the interval of the cycles that is asked for: windows are added until it is
         reached, or the launch is over.
     confidence: of the intervals.
-    windows: number of windows planned; long launches have one for every 16 waves. Two are enough if they
-        agree, or in launches shorter than that.
+    windows: number of windows planned; long launches have one for every 32 waves. Two are enough if they
+        agree, or if DRAM alone sets the pace, and in launches of less than 16 waves, in which one is if it is
+        as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
         quite theirs: in waves, times the root of the waves left out.
     """
@@ -76,7 +188,7 @@ class Systematic(Controller):
     method = "systematic"
 
     def __init__(
-        self, error: float = 0.03, confidence: float = 0.95, windows: int = 3, bias: float = 0.08
+        self, error: float = 0.03, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -97,14 +209,14 @@ class Systematic(Controller):
         self._seen: list[Interval] = []
         self._window = 2 * self._wave  # CTAs dispatched where the window under way began
         self._windows: list[int] = [self._wave]  # where those that are over began; the first is cold
-        self._left_out: list[_Left] = []
+        self._elasticity = 0.0  # of the time of a window, as the windows show it
+        self._gaps: list[list[_Left]] = []  # what was left out after each window but the cold one
         self._waits_for: Interval | None = None  # a skip decided then takes effect
         self._to_leave_out = 0  # waves, before the next window
+        self._step = 1  # waves left out together
         self._last_gap = False  # whether the planned windows are over
         self._dispatched: list[int] = []  # CTAs, at each observation
-        self._spread_of = 0  # windows of which the next two are known
-        self._are_steady = np.zeros(0, np.bool_)
-        self._usual = _USUAL
+        self._places: dict[float, tuple[int, int, float]] = {}  # of CTAs dispatched, see _place
         return GO_ON
 
     def _refusal(self, launch: LaunchView) -> str:
@@ -132,6 +244,7 @@ class Systematic(Controller):
         counters = interval.counters
         self._seen.append(interval)
         self._dispatched.append(counters["ctas"])
+        self._places.clear()
         if counters["ctas_finished"] == 0:
             self.interval = min(_LONGEST, max(_SHORTEST, interval.end // _OBSERVATIONS))
             return GO_ON
@@ -140,21 +253,25 @@ class Systematic(Controller):
             if interval.skipped_ctas == self._waits_for.skipped_ctas:
                 return GO_ON
             self._has_left_out(interval)
-            self._window = counters["ctas"]
+            self._window = counters["ctas"] + round(_WARM_UP * self._wave)
             self._waits_for = None
             if self._last_gap and left >= self._wave and self._changed():
                 self._to_leave_out = 0
-        elif counters["ctas"] >= self._window + self._wave:
+        elif counters["ctas"] > self._window + self._wave:
+            # The next CTA has come, so that what is left out now does not change the window.
             self._windows.append(self._window)
-            self._window = counters["ctas"]
+            self._gaps.append([])
+            self._window += self._wave
+            self._elasticity = self._estimated_elasticity()
             self._to_leave_out = self._planned(left)
-        if left == 0:
-            self.interval = _NEVER
+            self._step = max(1, self._to_leave_out // _STEPS)
+        if left == 0 or (left < self._wave and not any(self._gaps)):
+            self.interval = _NEVER  # nothing more can be left out, and nothing is to be estimated
             return GO_ON
         waves = min(self._to_leave_out, left // self._wave)
         if waves <= 0:
             return GO_ON
-        step = max(1, waves // _STEPS)
+        step = min(waves, self._step) if self._gaps[-1] else 1
         self._to_leave_out = waves - step
         self._waits_for = interval
         return Skip(step * self._wave, recent=self._turnover())
@@ -171,40 +288,79 @@ class Systematic(Controller):
                 "skipped_dram_sectors",
             )
         )
-        self._left_out.append(_Left(before.counters["ctas"], ctas, warp, thread, sectors / ctas))
+        self._gaps[-1].append(_Left(ctas, warp, thread, sectors))
 
     def _planned(self, left: int) -> int:
         """Waves to leave out before the next window."""
-        done, rest = len(self._windows) - 1, left // self._wave
+        done, rest = len(self._windows) - 1, left / self._wave
         waves = self._launch.cta_count / self._wave
-        room = self.error - self._allowance(waves - done - 2)
+        out = waves - self._dispatched[-1] / self._wave
+        room = self.error - self._allowance(out)
         if room <= 0:
             return 0
-        needed = math.ceil(done * (self._relative_noise(1 - (done + 2) / waves) / room) ** 2)
-        usual = max(self.windows, int(waves / _OF_A_WINDOW)) if waves >= _OF_A_WINDOW else _FEWEST
-        if done >= _FEWEST and self._agree():
-            usual = done
+        used = self._last_use
+        usual = max(self.windows, int(waves / _OF_A_WINDOW))
+        if waves < _SHORT:
+            usual = 1 if done == 1 and self._agree(_USUAL) else 2
+        elif done > 1 and (used > _ALL or self._agree(_USUAL / 2)):
+            usual = 2
+        elif done > 1 and used > _MUCH:
+            usual = max(usual, _OF_MUCH)
+            if self._gaps[-2]:
+                return 0  # the next window tells how much they vary
+        alike = self._alike
+        needed = math.ceil(alike * (self._relative_noise(out / waves) / room) ** 2) - alike + done
         more = max(0, max(needed if done > 1 else 0, usual) - done)
-        if more >= rest and needed <= done:
+        cost = 1 + _WARM_UP
+        if more * cost > rest - 1 and needed <= done:
             more = 0  # another window leaves nothing out
         self._last_gap = more == 0
         # Stretches before the windows to come are twice as long as the one after them, of which less is seen.
-        return max(0, math.ceil((rest - more) / (more + 0.5)))
+        return max(0, math.ceil((int(rest) - more * cost) / (more + 0.5)))
 
-    def _agree(self) -> bool:
+    @property
+    def _alike(self) -> int:
+        """Number of windows, without the first if the launch goes over from it into others."""
+        done = len(self._windows) - 1
+        return done - 1 if done > 1 and self._course(0).follows else done
+
+    @property
+    def _last_use(self) -> float:
+        """Of DRAM's bandwidth, in the last window."""
+        return self._utilisation(float(self._dram_sectors(np.array(self._windows[-1:], np.float64))[0]))
+
+    def _agree(self, within: float) -> bool:
         """Whether the rates of the last two windows are the same."""
-        begins = np.array(self._windows[-2:], np.float64)
-        rates = self._between("cycles", begins) / self._between("warp_instructions", begins)
-        return bool(abs(rates[1] - rates[0]) <= _USUAL * rates[0])
+        rates = self._rates("cycles", "warp_instructions", np.array(self._windows[-2:], np.float64))
+        return bool(abs(rates.differences[0]) <= within * rates.of_windows[0])
 
     def _changed(self) -> bool:
-        """Whether what was left out last exchanges other amounts with DRAM than what was seen before it:
-        write-backs begin when the L2 is full of modified lines, and data may be used again or not."""
-        last = self._left_out[-1]
-        seen = [float(self._dram_sectors(np.array([self._windows[-1]], np.float64))[0])]
-        if len(self._left_out) > 1:
-            seen.append(self._left_out[-2].dram_sectors)
-        return min(self._utilisation(last.dram_sectors - x) for x in seen) > _CHANGE
+        """Whether what was left out last executes more or less than what was left out before the last window,
+        or exchanges other amounts with DRAM than what was seen before it: write-backs begin when the L2 is
+        full of modified lines, and data may be used again or not."""
+        last = self._gaps[-1][-1]
+        return self._other_work(last) > _CHANGE or self._utilisation(self._not_seen(last)) > _CHANGE
+
+    def _other_work(self, left: _Left) -> float:
+        """How much more or less CTAs left out after the last window execute than those left out before it."""
+        earlier = [x for gap in self._gaps[:-1] for x in gap][-1:]
+        each, *seen = (getattr(x, self._measure) / x.ctas for x in (left, *earlier))
+        return max((abs(x / each - 1) for x in seen), default=0.0) if each else 0.0
+
+    def _differ(self, one: _Left, other: _Left) -> bool:
+        """Whether the CTAs of the one execute more or less than those of the other."""
+        each, seen = (getattr(x, self._measure) / x.ctas for x in (one, other))
+        return bool(abs(each - seen) > _CHANGE * seen)
+
+    def _not_seen(self, left: _Left) -> float:
+        """Of what a CTA left out after the last window exchanges with DRAM: what neither that window nor the
+        CTAs left out before it did, unless the window tells how long it takes."""
+        begins = np.array(self._windows[-1:], np.float64)
+        seen = [float(self._dram_sectors(begins)[0])]
+        earlier = [x for gap in self._gaps[:-1] for x in gap][-1:]
+        seen += [x.dram_sectors / x.ctas for x in earlier]
+        other = min(abs(left.dram_sectors / left.ctas - x) for x in seen)
+        return other * (1 - float(self._rates("cycles", "warp_instructions", begins).elasticity[0]))
 
     def _dram_sectors(self, begins: Floats) -> Floats:
         """What a CTA of these windows exchanged with DRAM."""
@@ -226,118 +382,233 @@ class Systematic(Controller):
 
     # --- estimates ---------------------------------------------------------------------------------------
 
-    def _at(self, name: str, dispatched: float) -> float:
-        """A counter, or the `cycles`, when that many CTAs had been dispatched. Between observations,
-        dispatches and events are spread evenly; of several that saw the same number of CTAs, the last is when
-        the next one came."""
-
-        def value(i: int) -> int:
-            return self._seen[i].end if name == "cycles" else self._seen[i].counters[name]
-
+    def _place(self, dispatched: float) -> tuple[int, int, float]:
+        """When that many CTAs had been dispatched: the observations before and after, and the part of the
+        time between them. Dispatches and events between them are spread evenly; of several that saw the same
+        number of CTAs, the last is when the next one came."""
         before = bisect_right(self._dispatched, dispatched) - 1
         if before < 0 or before + 1 == len(self._seen):
-            return value(max(0, before))
+            return max(0, before), max(0, before), 0.0
         after = bisect_right(self._dispatched, self._dispatched[before + 1]) - 1
         first, last = self._dispatched[before], self._dispatched[after]
-        part = (dispatched - first) / (last - first)
-        return (1 - part) * value(before) + part * value(after)
+        return before, after, (dispatched - first) / (last - first)
 
     def _between(self, name: str, begins: Floats) -> Floats:
-        """The increase in windows that begin there."""
-        return np.array([self._at(name, x + self._wave) - self._at(name, x) for x in begins.tolist()])
+        """The increase of a counter, or of the `cycles`, in windows that begin there."""
 
-    def _noise(self, name: str, measure: str) -> tuple[Floats, float, int]:
-        """Rates in the windows, of a counter against instructions; the standard deviation of one, and its
-        degrees of freedom: from differences between successive windows (Wolter, "Introduction to Variance
-        Estimation", 2007, section 8.2). Pairs between which the use of DRAM changes do not count, nor does
-        the cold window. Few pairs say little of the spread, which is therefore shrunk towards that of most
-        launches."""
-        begins = np.array(self._windows, np.float64)
-        rates = self._between(name, begins) / self._between(measure, begins)
-        if self._spread_of != len(begins):
-            self._spread_of = len(begins)
-            self._are_steady = self._steady(begins)
-            self._are_steady[0] = False
-            used = self._utilisation(float(self._dram_sectors(begins[-1:])[0]))
-            self._usual = _USUAL + _USUAL_OF_DRAM * used
-        squares = np.diff(rates)[self._are_steady] ** 2 / 2
-        own = 2 * len(squares)
-        usual = (self._usual * float(rates[1:].mean())) ** 2
-        variance = (2 * float(squares.sum()) + _PRIOR * usual) / (own + _PRIOR)
-        return rates, math.sqrt(variance), own + _PRIOR
+        def at(dispatched: float) -> float:
+            place = self._places.get(dispatched)
+            if place is None:
+                place = self._places[dispatched] = self._place(dispatched)
+            before, after, part = place
+            if name == "cycles":
+                return (1 - part) * self._seen[before].end + part * self._seen[after].end
+            return (1 - part) * self._seen[before].counters[name] + part * self._seen[after].counters[name]
 
-    def _steady(self, begins: Floats) -> npt.NDArray[np.bool_]:
-        """Of each pair of successive windows, whether the use of DRAM or the rate of instructions stays the
-        same."""
-        rates = self._between("cycles", begins) / self._between("warp_instructions", begins)
-        same = np.abs(np.diff(rates)) <= _CHANGE * rates[1:]
-        changes = np.diff(self._dram_sectors(begins))
-        return np.array([self._utilisation(x) <= _CHANGE for x in changes], np.bool_) | same
+        return np.array([at(x + self._wave) - at(x) for x in begins.tolist()])
 
-    def _student(self, freedom: int) -> float:
-        from scipy.special import stdtrit
+    def _rates(self, name: str, measure: str, begins: Floats) -> _Rates:
+        """Of a counter against instructions, in windows that begin there.
 
-        return float(stdtrit(freedom, 0.5 + self.confidence / 2))
+        What a window exchanges with DRAM changes its time as far as DRAM sets the pace: by its use, or as the
+        windows themselves show.
+        """
+        work = self._between(measure, begins)
+        sectors = self._between("dram_reads", begins) + self._between("dram_writes", begins)
+        used = self._use(sectors, self._between("cycles", begins))
+        elasticity = np.zeros(len(begins))
+        if name in _OF_TIME:
+            least = np.where(used > _BOUND * self._last_use, self._elasticity, 0.0)
+            elasticity = np.clip((used - _BOUND) / (_BOUND_ALONE - _BOUND), least, 1.0)
+        elif name in _OF_DRAM:
+            elasticity = np.ones(len(begins))
+        return _Rates(self._between(name, begins) / work, sectors / work, elasticity)
 
-    def _of_mean(self, noise: float, freedom: int) -> float:
-        """Half width of the interval of the mean of all windows."""
-        return self._student(freedom) * noise / math.sqrt(len(self._windows) - 1)
+    def _estimated_elasticity(self) -> float:
+        """Of the time of a window with respect to what it exchanges with DRAM: the regression between
+        successive windows, if much of DRAM is used. Few small differences say little."""
+        self._elasticity = 0.0
+        rates = self._rates("cycles", self._measure, np.array(self._windows[1:], np.float64))
+        steady = self._steady()
+        if steady.sum() < 2 or self._last_use < _MUCH:
+            return 0.0
+        time, sectors = (np.diff(x)[steady] / x[-1] for x in (rates.of_windows, rates.sectors))
+        return float(np.clip(time @ sectors / (sectors @ sectors + _RIDGE), 0.0, _ESTIMATED))
+
+    def _use(self, sectors: Floats, cycles: Floats) -> Floats:
+        """Of DRAM's bandwidth."""
+        peak = self._launch.dram_bytes_per_cycle
+        return sectors * _SECTOR_BYTES / (peak * cycles) if peak else np.zeros(len(sectors))
+
+    def _steady(self) -> npt.NDArray[np.bool_]:
+        """Of each pair of successive windows, whether the launch does not go over from the one into the
+        other."""
+        return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
+
+    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_], used: float) -> float:
+        """Half width of the interval of one of these rates, in all windows but the cold one.
+
+        Of windows that follow each other without the launch going over from one into the next, from the
+        differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
+        8.2), or from those to their mean if these are larger: CTAs drift apart and together again over many
+        waves.
+        Few windows say little of the spread, which is therefore shrunk towards that of most launches, at this
+        use of DRAM.
+        """
+        own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
+        successive = float((rates.differences[steady] ** 2 / 2).sum())
+        ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
+        to_mean = sum(rates.squares(a, b) for a, b in pairwise(ends))
+        usual = (_USUAL_OF_DRAM if used > _ALL else _USUAL) * float(rates.of_windows.mean())
+        variance = (2 * max(successive, to_mean) + _PRIOR * usual**2) / (own + _PRIOR)
+        return _student(self.confidence, own + _PRIOR) * math.sqrt(variance)
+
+    def _course(self, gap: int) -> _Course:
+        """How what was left out after this window goes over into the next one.
+
+        What it exchanges with DRAM tells where write-backs begin, because the L2 is full of modified lines,
+        or where data is used again; the instructions of its CTAs, where their work changes. After the cold
+        beginning, the difference to the later windows decays geometrically, as it does within the beginning.
+        """
+        left = self._gaps[gap]
+        work = np.array([getattr(x, self._measure) for x in left], np.float64)
+        ctas = np.array([x.ctas for x in left], np.float64)
+        sectors = np.array([x.dram_sectors for x in left], np.float64) / np.maximum(1, work)
+        if gap + 1 == len(self._gaps) or not left:
+            return _Course(np.zeros(len(left)), sectors, sectors, 1.0, False)
+        rates = self._rates("cycles", self._measure, np.array(self._windows[gap + 1 : gap + 3], np.float64))
+        by_traffic = self._by_traffic(sectors, rates, float(work.sum() / ctas.sum()))
+        if by_traffic and (rates.elasticity > self._elasticity).any():
+            return by_traffic
+        # A change may come within a window, or go on in it.
+        first = self._gaps[gap - 1][-1] if gap and self._gaps[gap - 1] else left[0]
+        last = self._gaps[gap + 1][0] if self._gaps[gap + 1] else left[-1]
+        if self._differ(last, first):
+            ends = (getattr(x, self._measure) / x.ctas for x in (first, last))
+            return _Course(_between_ends(work / ctas, *ends), sectors, sectors, 1.0, True)
+        cold = self._cold(float(ctas.sum()) / self._wave) if gap == 0 else None
+        if cold is not None:
+            return _Course(np.full(len(left), 1 - cold), sectors, sectors, min(1.0, 2 * cold), True)
+        return by_traffic or _Course(np.full(len(left), 0.5), sectors, sectors, 1.0, False)
+
+    def _by_traffic(self, sectors: Floats, rates: _Rates, each: float) -> _Course | None:
+        """The course of a gap between windows with these rates, if its traffic to DRAM changes. sectors: by
+        _Left, per instruction; each: mean instructions of a CTA."""
+        ends = [float(sectors[0]), float(sectors[-1])]
+        for i, seen in enumerate(rates.sectors.tolist()):
+            if self._utilisation((seen - ends[i]) * each) * (1 - rates.elasticity[i]) > 2 * _CHANGE:
+                ends[i] = seen
+        if self._utilisation((ends[1] - ends[0]) * each) <= _CHANGE:
+            return None
+        part = _between_ends(sectors, *ends)
+        inside = (part > 0) & (part < 1)
+        return _Course(
+            part, np.where(inside, ends[0], sectors), np.where(inside, ends[1], sectors), 1.0, True
+        )
+
+    def _cold(self, waves: float) -> float | None:
+        """Part of these waves, which follow the first window, that is as it is; None if the launch's
+        beginning does not decay, or already has."""
+        rates = self._rates("cycles", self._measure, np.array(self._windows[:3], np.float64))
+        cold, first, later = rates.at(np.arange(3), np.full(3, rates.sectors[2])).tolist()
+        if abs(first - later) <= _USUAL * later or abs(cold - later) <= _USUAL * later:
+            return None
+        keeps = (first - later) / (cold - later)  # from wave to wave
+        if not 0 <= keeps <= _DECAY:
+            return None
+        return float(keeps * (1 - keeps**waves) / (1 - keeps) / waves)
+
+    @property
+    def _measure(self) -> str:
+        # Threads of the input are those of the engine, also where its warps are not.
+        by_warps = all(left.warp_instructions for gap in self._gaps for left in gap)
+        return "warp_instructions" if by_warps else "thread_instructions"
 
     def _relative_noise(self, share: float) -> float:
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
-        rates, noise, freedom = self._noise("cycles", "warp_instructions")
-        return share * self._of_mean(noise, freedom) / float(rates[1:].mean())
+        rates = self._rates("cycles", "warp_instructions", np.array(self._windows[1:], np.float64))
+        half = self._noise(rates, self._steady(), self._last_use) / math.sqrt(self._alike)
+        return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
         """`bias` relative to the launch, if so many waves are left out: their errors are independent."""
         return self.bias * math.sqrt(waves) * self._wave / self._launch.cta_count
 
+    @property
+    def _samples(self) -> list[list[int]]:
+        """The windows but the cold one; those that follow each other without a gap together."""
+        samples: list[list[int]] = [[0]]
+        for window, gap in enumerate(self._gaps[:-1], 1):
+            if gap:
+                samples.append([])
+            samples[-1].append(window)
+        return samples
+
+    def _drift(self, rates: _Rates) -> float:
+        """How much the rate changes in the windows that follow a gap, from the first to the last of them, in
+        the mean: a first window alone may differ as much from what is left out."""
+        drifts = []
+        for sample in self._samples[1:]:
+            if len(sample) > 1:
+                ends = np.array([sample[0], sample[-1]])
+                first, last = rates.at(ends, np.full(2, rates.sectors[ends].mean()))
+                drifts.append(last - first)
+        return abs(float(np.mean(drifts))) if drifts else 0.0
+
+    def _shares(self) -> _Share:
+        samples = self._samples
+        sample_of = {window: sample for sample in samples for window in sample}
+        windows: list[Ints] = []
+        work: list[Floats] = []
+        sectors: list[Floats] = []
+        for i, gap in enumerate(self._gaps):
+            course = self._course(i)
+            executed = np.array([getattr(x, self._measure) for x in gap], np.float64)
+            after = sample_of[min(i + 1, len(self._gaps) - 1)]
+            for sample, part, at in (
+                (sample_of[i], 1 - course.part, course.at_before),
+                (after, course.part, course.at_after),
+            ):
+                for window in sample:
+                    windows.append(np.full(len(gap), window, np.intp))
+                    work.append(executed * part / len(sample))
+                    sectors.append(at)
+        return _Share(np.concatenate(windows), np.concatenate(work), np.concatenate(sectors))
+
     def project(self, launch: LaunchView, now: Interval) -> Projection:
-        # Threads of the input are those of the engine, also where its warps are not.
-        by_warps = all(left.warp_instructions for left in self._left_out)
-        measure = "warp_instructions" if by_warps else "thread_instructions"
+        measure = self._measure
         begins = np.array(self._windows[1:], np.float64)
-        work = self._between(measure, begins)
-        sectors = self._dram_sectors(begins)
-        # Of the work left out, by window: what its rate stands for; by pair of windows: what lies between.
-        stands_for, between = np.zeros(len(begins)), np.zeros(len(begins))
-        before_end: list[float] = []  # what was left out last before the last window exchanged
-        unseen = 0.0  # core cycles, at most, of traffic to DRAM that no window has seen
-        for left in self._left_out:
-            executed = getattr(left, measure)
-            after = int(np.searchsorted(begins, left.at))
-            if after == len(begins):
-                stands_for[-1] += executed
-                more = min(abs(left.dram_sectors - x) for x in (sectors[-1], *before_end))
-                if self._utilisation(more) > _CHANGE:
-                    unseen += more * _SECTOR_BYTES * left.ctas / launch.dram_bytes_per_cycle
-                continue
-            before_end = [left.dram_sectors]
-            change = sectors[after] - sectors[after - 1]
-            part = 0.5
-            if self._utilisation(change) > _CHANGE:
-                part = min(1.0, max(0.0, (left.dram_sectors - sectors[after - 1]) / change))
-            stands_for[after] += part * executed
-            stands_for[after - 1] += (1 - part) * executed
-            between[after] += executed
-        every = float(stands_for.sum())
+        seen_work = float(self._between(measure, begins).sum())
+        shares = self._shares()
+        every, spread = float(shares.work.sum()), shares.spread
+        courses = [self._course(i) for i in range(len(self._gaps) - 1)]
+        doubts = np.array([x.doubt for x in courses])
+        doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
+        steady, used = self._steady(), self._last_use
+        works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
+        other_work = sum(x * work for x, work in works if x > _CHANGE)
+        others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
+        unseen = sum(x * ctas for x, ctas in others if self._utilisation(x) > _CHANGE)
+        unseen *= _SECTOR_BYTES / max(1.0, launch.dram_bytes_per_cycle)
 
         def total(name: str, done: float) -> tuple[float, float]:
             """The launch's total and its relative half width."""
-            rates, noise, freedom = self._noise(name, measure)
-            added = float(rates[1:] @ stands_for)
+            rates = self._rates(name, measure, begins)
+            added = shares.total(rates)
             whole = done + added
-            half = every * self._of_mean(noise, freedom) + allowance * whole
-            half += _OF_CHANGE * float(np.abs(np.diff(rates[1:], prepend=0)) @ between)
+            half = every * self._noise(rates, steady, used) * spread + allowance * whole
+            doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
+            half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
                 seen = float(self._between(name, begins).sum())
-                half += every / work.sum() * self._student(freedom) * math.sqrt(max(seen, 1.0))
-            half += unseen * added / max(1.0, float(cycle_rates @ stands_for))
+                half += every / seen_work * _student(self.confidence, _PRIOR) * math.sqrt(max(seen, 1.0))
+            half += _OF_CHANGE * other_work * float(rates.of_windows[-1])
+            half += unseen * added / max(1.0, cycles_added)
             return whole, half / whole if whole else 0.0
 
+        cycles_added = shares.total(self._rates("cycles", measure, begins))
         allowance = self._allowance((launch.cta_count - now.counters["ctas"]) / self._wave)
-        cycle_rates = self._noise("cycles", measure)[0][1:]
         cycles, half = total("cycles", now.end)
         totals: dict[str, float] = {}
         halves = {"cycles": half}
@@ -357,7 +628,7 @@ class Systematic(Controller):
                 # CTAs are simulated to their end, so that those simulated have all of it.
                 grown = 1 + every / now.counters[measure]
                 totals[name], projected[name] = done * grown, "simulated part, as its instructions"
-                halves[name] = (1 - 1 / grown) * self._student(_PRIOR) * _USUAL
+                halves[name] = (1 - 1 / grown) * _student(self.confidence, _PRIOR) * _USUAL
             else:
                 totals[name], halves[name] = total(name, done)
                 projected[name] = "simulated part + rates of the windows next to what is left out"
