@@ -61,6 +61,24 @@ bool pairs_are_equal(const uint64_t* of_lane, uint64_t mask, uint32_t distance) 
   return true;
 }
 
+/// Whether no two of the lanes' words are different words of one bank, as in most accesses.
+bool one_word_per_bank(const uint64_t* addresses, uint64_t lanes, uint32_t words, uint32_t banks) {
+  std::array<uint64_t, 64> of_bank;
+  uint64_t taken = 0;
+  for (; lanes; lanes &= lanes - 1)
+    for (uint32_t w = 0; w < words; ++w) {
+      const uint64_t word = addresses[std::countr_zero(lanes)] / 4 + w;
+      const uint64_t bank = word & (banks - 1);
+      if (!(taken >> bank & 1)) {
+        taken |= uint64_t{1} << bank;
+        of_bank[bank] = word;
+      } else if (of_bank[bank] != word) {
+        return false;
+      }
+    }
+  return true;
+}
+
 }  // namespace
 
 void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool sectored,
@@ -95,28 +113,6 @@ void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
   }
   sort_by_address(transactions);
 }
-
-namespace {
-
-/// Whether no two of the lanes' words are different words of one bank, as in most accesses.
-bool one_word_per_bank(const uint64_t* addresses, uint64_t lanes, uint32_t words, uint32_t banks) {
-  std::array<uint64_t, 64> of_bank;
-  uint64_t taken = 0;
-  for (; lanes; lanes &= lanes - 1)
-    for (uint32_t w = 0; w < words; ++w) {
-      const uint64_t word = addresses[std::countr_zero(lanes)] / 4 + w;
-      const uint64_t bank = word & (banks - 1);
-      if (!(taken >> bank & 1)) {
-        taken |= uint64_t{1} << bank;
-        of_bank[bank] = word;
-      } else if (of_bank[bank] != word) {
-        return false;
-      }
-    }
-  return true;
-}
-
-}  // namespace
 
 uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,
                               bool by_width, SharedAccess access) {
