@@ -410,8 +410,7 @@ void bind_modules(nb::module_& m) {
                        if (v.hidden) d[v.name.c_str()] = nb::make_tuple(v.address, v.size);
                      return d;
                    })
-      .def_prop_ro("is_machine_code",
-                   [](const LoadedModule& self) { return self.program.is_machine_code(); })
+      .def_prop_ro("is_machine_code", [](const LoadedModule& self) { return self.program.is_machine_code(); })
       .def_prop_ro("managed",
                    [](const LoadedModule& self) {
                      nb::list names;

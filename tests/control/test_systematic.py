@@ -175,7 +175,7 @@ def test_observations_tell_what_was_left_out(tmp_path: Path) -> None:
 
 
 def test_copies_in_another_part_of_the_l2_write_back_what_they_replace(tmp_path: Path) -> None:
-    """One CTA writes 64 lines, 16 others read 256 lines each, three times what this L2 holds. Every second one
+    """One CTA writes 64 lines, 16 read 256 lines each, three times what this L2 holds. Every second one
     is placed where half of the lines are copies. In the end all that was read was read once, and all that was
     written was written back."""
     small = {"sm.count": 1, "sm.max_ctas": 1, "l2.slice.sets": 1}
