@@ -18,6 +18,10 @@ class ControlBits {
   static constexpr ControlBits of(uint64_t high) {
     return from_bits(static_cast<uint32_t>(high >> first_bit) & mask);
   }
+  /// Of an instruction that nothing but its stall delays, and that raises no counter.
+  static constexpr ControlBits after(uint32_t stall) {
+    return from_bits(stall | 1u << 4 | no_counter << 5 | no_counter << 8);
+  }
   /// The inverse of to_bits().
   static constexpr ControlBits from_bits(uint32_t bits) {
     ControlBits control;

@@ -186,7 +186,7 @@ bool emit_system_call(Translation& t, std::string_view name) {
     site.results.push_back({t.general(first_register, known->result / 4, true), known->result});
   if (builtin->ordered)
     for (functional::FunctionCode& f : t.program().functions) f.order_sensitive = true;
-  t.emit(builtin->run, builtin->ordered ? Control::Deferred : Control::None);
+  t.emit(builtin->run, builtin->ordered ? Control::Deferred : Control::None).orders_memory = builtin->ordered;
   t.detail<functional::CallSite>() = site;
   return true;
 }

@@ -641,17 +641,7 @@ class Translator {
   void end_instruction(const Section& section, uint32_t i) {
     functional::Lowering& lowering = result_.lowering;
     const uint32_t first = program().first_op.back(), last = static_cast<uint32_t>(program().code.size());
-    const auto known = t_.opcode_index_.find(section.lines[i].opcode);
-    if (known != t_.opcode_index_.end()) {
-      t_.raw_.opcode = known->second;
-    } else {
-      t_.raw_.opcode = static_cast<uint32_t>(lowering.opcodes.size());
-      t_.opcode_index_.emplace(section.lines[i].opcode, t_.raw_.opcode);
-      lowering.opcodes.push_back(section.lines[i].opcode);
-    }
-    t_.raw_.pc = functional::instruction_bytes * lowering.instructions.size();
-    const auto number = static_cast<uint32_t>(lowering.instructions.size());
-    lowering.instructions.push_back(t_.raw_);
+    const uint32_t number = add_instruction(section.lines[i].opcode);
     const auto list = [&](const std::vector<uint32_t>& registers) {
       const auto at = static_cast<uint32_t>(lowering.touched.size());
       lowering.touched.insert(lowering.touched.end(), registers.begin(), registers.end());
@@ -671,6 +661,19 @@ class Translator {
     }
   }
 
+  /// The number of a static instruction: `raw_` with this opcode, after all others.
+  uint32_t add_instruction(const std::string& opcode) {
+    functional::Lowering& lowering = result_.lowering;
+    const auto number = static_cast<uint32_t>(lowering.instructions.size());
+    const auto [known, is_new] =
+        t_.opcode_index_.emplace(opcode, static_cast<uint32_t>(lowering.opcodes.size()));
+    if (is_new) lowering.opcodes.push_back(opcode);
+    t_.raw_.opcode = known->second;
+    t_.raw_.pc = functional::instruction_bytes * number;
+    lowering.instructions.push_back(t_.raw_);
+    return number;
+  }
+
   /// Code that calls a function of the system and returns to the address in R20 and R21.
   void system_function(const std::string& name);
 
@@ -686,9 +689,15 @@ void Translator::system_function(const std::string& name) {
   if (!emit_system_call(t_, name))
     throw CodeError(module_.name + ": it calls " + name + ", which is not supported");
   emit_system_return(t_);
-  const auto number = static_cast<uint32_t>(result_.lowering.instructions.size());
+  // All that is timed of it is the return, which is also when others see what it does.
+  t_.raw_ = {};
+  t_.raw_.control = ControlBits::after(5);
+  const uint32_t number = add_instruction("RET.ABS.NODEC");
+  result_.lowering.of_op.push_back({number, 1, UINT32_MAX});
+  result_.lowering.reads_of_op.emplace_back();
+  result_.lowering.writes_of_op.emplace_back();
   while (result_.lowering.of_op.size() < program().code.size()) {
-    result_.lowering.of_op.push_back({number, 0, UINT32_MAX});
+    result_.lowering.of_op.push_back({number + 1, 0, UINT32_MAX});
     result_.lowering.reads_of_op.emplace_back();
     result_.lowering.writes_of_op.emplace_back();
   }
