@@ -107,7 +107,9 @@ def test_a_profile_of_what_launches_execute(tmp_path: Path) -> None:
     body = "launch(5); assert result() == 5; launch(2000); assert result() == 2000"
     place = tmp_path / "p.parquet"
     program = [sys.executable, "-S", "-c", PROGRAM + body]
-    done = CliRunner().invoke(app, ["exec", "--gpu", "qv100", "--profile", str(place), "--", *program])
+    done = CliRunner().invoke(
+        app, ["exec", "--gpu", "qv100", "--code", "ptx", "--profile", str(place), "--", *program]
+    )
     assert done.exit_code == 0, done.output
     profile = read_profile(place)
     assert profile.expected and [profile.names[code] for code in profile.name_codes] == ["spin", "spin"]
@@ -118,7 +120,7 @@ def test_a_profile_of_what_launches_execute(tmp_path: Path) -> None:
 
 def test_launches_are_sampled(tmp_path: Path) -> None:
     program = [sys.executable, "-S", "-c", PROGRAM + "launch(2000); assert result() == 2000"]
-    options = ["--gpu", "qv100", "--quiet", "--output", str(tmp_path / "out")]
+    options = ["--gpu", "qv100", "--code", "ptx", "--quiet", "--output", str(tmp_path / "out")]
     sampled = ["--sample", "first-n", "--sample-set", "instructions=100"]
     done = CliRunner().invoke(app, ["exec", *options, *sampled, "--", *program])
     assert done.exit_code == 0, done.output

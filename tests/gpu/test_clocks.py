@@ -23,7 +23,7 @@ extern "C" __global__ void chain(float* x, long long* cycles, float a) {
 
 
 def run_chain(steps: int, latency: int, **options: int) -> int:
-    gpu = simt.GPU("qv100", set={"sm.units.fp32.latency": latency}, **options)
+    gpu = simt.GPU("qv100", code="ptx", set={"sm.units.fp32.latency": latency}, **options)
     cycles = np.zeros(2, np.int64)
     kernel = gpu.compile(CHAIN, defines={"STEPS": steps}).chain
     kernel[1, 32](np.ones(32, np.float32), cycles, np.float32(1))

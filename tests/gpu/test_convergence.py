@@ -384,7 +384,7 @@ def test_a_deadlock_names_who_waits() -> None:
     }
     extern "C" __global__ void fine(int* y) { __syncthreads(); y[threadIdx.x] = 5; }"""
     for functional in (True, False):
-        gpu = simt.GPU("qv100", functional=functional, set={"sm.count": 1})
+        gpu = simt.GPU("qv100", code="ptx", functional=functional, set={"sm.count": 1})
         module = gpu.compile(source)
         y = gpu.zeros(64, np.int32)
         error = simt.ProgramFault if functional else DeadlockError

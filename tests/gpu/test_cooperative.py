@@ -142,7 +142,7 @@ DEVICE_RUNTIME = (
 @pytest.mark.parametrize("functional", [True, False])
 def test_barriers_of_the_runtime_for_device_code(functional: bool) -> None:
     """As called by Numba and relocatable device code."""
-    gpu = gpu_of("qv100", functional)
+    gpu = gpu_of("qv100", functional, code="ptx")
     a, b = np.zeros(8 * 96, np.int32), np.zeros(8 * 96, np.int32)
     kernel = gpu.load(PtxModule.from_text(DEVICE_RUNTIME, "runtime.ptx")).k
     kernel[8, 96](a, b, cooperative=True)

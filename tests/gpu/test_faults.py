@@ -241,7 +241,7 @@ def test_threads_that_wait_at_different_barriers() -> None:
     }
     extern "C" __global__ void fine(int* a) { __syncthreads(); a[threadIdx.x] = 5; }"""
     for functional in (True, False):
-        gpu = simt.GPU("qv100", functional=functional)
+        gpu = simt.GPU("qv100", code="ptx", functional=functional)
         module = gpu.compile(source)
         expected = simt.ProgramFault if functional else DeadlockError
         with pytest.raises(expected, match=r"bar\.sync 1, 64"):
@@ -252,7 +252,7 @@ def test_threads_that_wait_at_different_barriers() -> None:
 
 
 def test_launches_that_cannot_be_made() -> None:
-    gpu = simt.GPU("qv100", functional=True)
+    gpu = simt.GPU("qv100", code="ptx", functional=True)
     module = gpu.compile(SOURCE + "__global__ void __launch_bounds__(128) bounded() {}")
     a = np.zeros(32, np.int32)
     with pytest.raises(LaunchError, match="a block of 1025 threads; this GPU allows 1024") as error:

@@ -125,7 +125,7 @@ extern "C" __global__ void k(const int* a) {
 
 @pytest.mark.parametrize("functional", [True, False])
 def test_a_failed_assertion_says_which_and_where(functional: bool) -> None:
-    module = compiled(ASSERTS, functional=functional)
+    module = compiled(ASSERTS, functional=functional, code="ptx")
     a = np.arange(64, dtype=np.int32)
     module.k[1, 64](a)
     a[[37, 40]] = -1

@@ -145,7 +145,7 @@ def test_arrays_may_be_dropped_inside_their_gpu() -> None:
 
 def test_two_gpus_run_side_by_side() -> None:
     """A launch releases the interpreter: two GPUs can be inside their launches at the same time."""
-    gpus = [simt.GPU("qv100", set={"sm.count": 1}) for _ in range(2)]
+    gpus = [simt.GPU("qv100", code="ptx", set={"sm.count": 1}) for _ in range(2)]
     kernels = [gpu.load(PTX)["spin"] for gpu in gpus]
     spans: list[tuple[float, float]] = []
 

@@ -253,7 +253,7 @@ extern "C" __global__ void f(float* x, int rounds) {
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    gpu = simt.GPU("qv100", set={"sm.count": 4}, power=True, timeline=200)
+    gpu = simt.GPU("qv100", code="ptx", set={"sm.count": 4}, power=True, timeline=200)
     x = gpu.array(np.ones(4096, np.float32))
     kernel = gpu.compile(SOURCE)
     kernel["f"][16, 256](x, 100)
