@@ -208,7 +208,7 @@ def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
 
     def second(controller: Controller | None) -> Any:
         small = {"l2.slice.sets": 2, "l2.slice.dirty_threshold": 0}  # 256 KB
-        gpu = simt.GPU("qv100", set=HOW | small, controller=controller)
+        gpu = simt.GPU("qv100", code="ptx", set=HOW | small, controller=controller)
         read, stored = gpu.zeros(1 << 18), gpu.empty(BLOCKS * THREADS)
         module = gpu.compile(SOURCE)
         module["mix"][BLOCKS, THREADS](read, stored, stored, 1)

@@ -58,7 +58,7 @@ extern "C" __global__ void meeting(const int* in, int* out, int* histogram, unsi
 def run_stream(
     controller: Any, threads: int = 1, window: int | None = None, blocks: int = 96, launches: int = 2
 ) -> Any:
-    gpu = simt.GPU("a100", set=SMALL, controller=controller, threads=threads, window=window)
+    gpu = simt.GPU("a100", code="ptx", set=SMALL, controller=controller, threads=threads, window=window)
     values = np.random.default_rng(1).random(blocks * 64).astype(np.float32)
     source, out = gpu.array(values), gpu.array(np.zeros_like(values))
     for _ in range(launches):
