@@ -170,7 +170,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 
 def test_machine_code_is_continued_as_machine_code(tmp_path: Path) -> None:
-    gpu = simt.GPU("a100", functional=True)
+    gpu = simt.GPU("a100", functional=True, code="sass")
     module, x = gpu.load(ptx()), array_of(gpu)
     with gpu.checkpoint_at(tmp_path / "one", {"x": x}, launch=1, cta=3, instruction=5):
         module.work[CTAS, THREADS](x, 0)

@@ -50,7 +50,7 @@ def exec_(
     ] = None,
     set_: run_options.Set = None,
     functional: run_options.Functional = False,
-    code: run_options.Code = None,
+    code: run_options.Code = "ptx",
     tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     threads: run_options.Threads = 1,
     max_cycles: run_options.MaxCycles = None,

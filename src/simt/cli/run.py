@@ -114,7 +114,7 @@ def run(
         typer.Option(metavar="FILE.py", help="Driver of a program not in Python: main(gpu, module)."),
     ] = None,
     functional: run_options.Functional = False,
-    code: run_options.Code = None,
+    code: run_options.Code = "ptx",
     tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     size: Annotated[
         int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")

@@ -15,11 +15,8 @@ Functional = Annotated[
     bool, typer.Option("--functional", help="Compute only the program's values, without timing.")
 ]
 Code = Annotated[
-    Literal["ptx", "sass"] | None,
-    typer.Option(
-        help="What is executed: PTX, or machine code; by default machine code on GPUs whose "
-        "control bits are simulated."
-    ),
+    Literal["ptx", "sass"],
+    typer.Option(help="What is executed where there is a choice: PTX, or machine code (extra cuda)."),
 ]
 TensorArithmetic = Annotated[
     Literal["hardware", "exact"],

@@ -13,10 +13,8 @@ from simt.cli.tables import print_table
 from simt.errors import ProfileError
 from simt.files import replacing, require_output
 from simt.formatting import percent
-from simt.gpu.programs import default_code
 from simt.run.interruption import stoppable
 from simt.run.overrides import override_texts
-from simt.spec import load_spec
 from simt.validate import Correlation, page
 from simt.validate.correlate import CYCLES
 from simt.validate.recipes import Row, read_recipes, rows_of
@@ -56,7 +54,7 @@ def _root() -> None:
 @app.command(epilog=EXAMPLES)
 def programs(
     gpu: Annotated[str, typer.Option(help="A shipped GPU that has recipes.")],
-    code: run_options.Code = None,
+    code: run_options.Code = "ptx",
     suite: Annotated[list[str] | None, typer.Option(help="Only this suite; repeatable.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Only rows whose name has this text; repeatable.")
@@ -101,7 +99,6 @@ def programs(
     if html is not None:
         require_output(html)
     console = Console()
-    code = code or default_code(load_spec(gpu))
     rows = _rows(gpu, suite, only, use, recipes, measured, sample)
     overrides = override_texts(set_)
     settings = clock_settings(gpu, CLOCKS if vary_clocks else {}, overrides)

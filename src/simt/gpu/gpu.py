@@ -30,7 +30,7 @@ from .creation import ArrayCreation
 from .exclusive import Exclusive
 from .memory import Memory, whole
 from .output import Output
-from .programs import CODES, Code, Programs, TensorArithmetic, default_code
+from .programs import CODES, Code, Programs, TensorArithmetic
 from .queued import queued_launch
 from .stream import Event, Stream
 from .texturing import Texturing
@@ -73,10 +73,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         that had finished are executed without timing and keep their counters; later ones begin with empty
         caches.
     code: "ptx" executes PTX, and machine code only where a program holds no PTX; "sass" machine code, which
-        ptxas makes of PTX where a program holds none. It is contracted and scheduled as on hardware. None:
-        machine code on GPUs whose control bits are simulated (sm_70 to sm_90), PTX on others; a program of
-        PTX that ptxas or simt refuses as machine code is then executed as PTX, with a warning. Machine code
-        needs the extra `cuda`.
+        ptxas makes of PTX where a program holds none. It needs the extra `cuda`, and is contracted and
+        scheduled as on hardware.
     fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
         `compile` and `load`.
     tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores
@@ -103,7 +101,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         output: str | os.PathLike[str] | None = None,
         resume: Result | bool = False,
         fmad: bool = True,
-        code: Code | None = None,
+        code: Code = "ptx",
         tensor_arithmetic: TensorArithmetic = "hardware",
         power: Power = False,
         clock: float | None = None,
@@ -133,11 +131,9 @@ class GPU(Programs, ArrayCreation, Texturing):
             raise LaunchError(f"tensor_arithmetic is {tensor_arithmetic!r}, expected 'hardware' or 'exact'")
         self.functional = functional
         self.fmad = fmad
-        if code not in (None, *CODES):
+        if code not in CODES:
             raise LaunchError(f"code is {code!r}, expected one of {', '.join(CODES)}")
-        self.requires_code = code is not None
-        """Whether `code` was asked for, so that nothing else may stand in for it."""
-        self.code: Code = code or default_code(self.spec)
+        self.code: Code = code
         self.tensor_arithmetic: TensorArithmetic = tensor_arithmetic
         self.threads = self._session.threads
         self._timed = Timed(plan)

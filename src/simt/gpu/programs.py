@@ -11,10 +11,8 @@ from simt import _engine
 from simt.cuda import CubinModule, Image, PtxModule, compile_cuda, link, load_images, machine_code
 from simt.cuda.cubin_module import code_arch
 from simt.cuda.device_runtime import with_device_runtime
-from simt.errors import CompileError, ImageError, SassError, ToolkitError
-from simt.extras import install
+from simt.errors import ImageError
 from simt.sass import Cubin
-from simt.sass.disassembler import is_installed
 from simt.sass.program import load_program
 
 from .module import Module
@@ -31,27 +29,6 @@ TensorArithmetic = Literal["hardware", "exact"]
 OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
 Code = Literal["ptx", "sass"]
 CODES: tuple[Code, ...] = get_args(Code)
-_EXECUTED = range(70, 91)  # compute capabilities, times ten, whose machine code is executed; sm_70 as sm_75
-_WARP = 32  # lanes of the warps that machine code is made for
-
-
-def default_code(spec: Spec) -> Code:
-    """What is executed on a GPU where nobody says: machine code where its control bits are simulated, because
-    its times are nearer to silicon's (docs/machine-code-and-ptx.md); otherwise PTX.
-
-    Without a disassembler it is PTX, with a warning.
-    """
-    simulated = spec.sm.register_file.model == "read_ports" and spec.sm.warp_size == _WARP
-    if not simulated or spec.sm_version not in _EXECUTED:
-        return "ptx"
-    if not is_installed():
-        warnings.warn(
-            f"{spec.name} executes PTX; machine code, whose times are nearer to silicon's, needs nvdisasm: "
-            f"{install('cuda')}",
-            stacklevel=3,
-        )
-        return "ptx"
-    return "sass"
 
 
 def target_of(spec: Spec) -> str:
@@ -84,7 +61,6 @@ class Programs:
     spec: Spec
     fmad: bool
     code: Code
-    requires_code: bool
     memory: Memory
     exclusive: Exclusive
 
@@ -157,24 +133,14 @@ class Programs:
             with self.exclusive:
                 return load_program(image.cubin, self.memory.native, places)
         ptx = cast("PtxModule", image)
+        if self.code == "sass":
+            self._note_other_code(code_arch(self.arch))
+            with self.exclusive:
+                return load_compiled(ptx, self.arch, self.memory.native, places)
         with self.exclusive:
-            if self.code == "ptx":
-                return self._load_ptx(ptx, places)
-            try:
-                native = load_compiled(ptx, self.arch, self.memory.native, places)
-            except (CompileError, SassError, ToolkitError) as error:
-                if self.requires_code:
-                    raise
-                native = self._load_ptx(ptx, places)
-                warnings.warn(f"executed as PTX: {error}", stacklevel=4)
-            else:
-                self._note_other_code(code_arch(self.arch))
-            return native
-
-    def _load_ptx(self, ptx: PtxModule, places: Mapping[str, int]) -> Any:
-        return _engine.functional.load(
-            with_device_runtime(ptx.text), ptx.name, self.memory.native, dict(places)
-        )
+            return _engine.functional.load(
+                with_device_runtime(ptx.text), ptx.name, self.memory.native, dict(places)
+            )
 
     def _note_other_code(self, arch: str) -> None:
         """Warns where machine code of another major or minor version stands for the GPU's own."""

@@ -99,7 +99,7 @@ class Run(_Table):
     results: keep the Result of each point, with its launches.
     """
 
-    code: Literal["ptx", "sass"] | None = None
+    code: Literal["ptx", "sass"] = "ptx"
     threads: Count = 1
     power: bool = False
     clock: Positive | None = None

@@ -127,7 +127,7 @@ def _executed(work: Work, spec: Any, plan: Any, options: Mapping[str, Any]) -> R
         plan = [position + 1 for position in work.piece]  # launches of programs count from 1
     program = find_program(Path(work.input))
     assert program is not None
-    gpu = GPU(spec, code=work.code, plan=plan, **options)
+    gpu = GPU(spec, code=work.code, plan=plan, **options)  # type: ignore[arg-type]
     driver = None if work.driver is None else Path(work.driver)
     run_program(program, gpu, driver, work.size, seed=work.seed)
     gpu.synchronize()

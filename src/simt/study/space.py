@@ -20,7 +20,6 @@ from simt.study.inputs import digest_class, digest_files, identity, sources, tak
 from simt.workloads import Workload
 
 if TYPE_CHECKING:
-    from simt.gpu.programs import Code
     from simt.sampling import Plan
     from simt.spec import Spec
 
@@ -66,7 +65,7 @@ class Work:
     plan: str | None
     sample: str | None
     seed: int | None
-    code: Code | None
+    code: str
     threads: int
     power: bool
     clock: float | None
