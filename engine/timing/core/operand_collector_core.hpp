@@ -21,7 +21,7 @@ class OperandCollectorCore {
                                      .control_bits = false,
                                      .generic_space = MemorySpace::Shared,
                                      // Of GPGPU-Sim, for 80 SMs.
-                                     .local_memory = 0x1f880000,
+                                     .local_memory = 0x8000000000 << 8,
                                      .atomics_hold_warp = true,
                                      .reductions_as_stores = false,
                                      .numbered_barriers = false,
