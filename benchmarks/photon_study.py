@@ -64,7 +64,7 @@ class TimedGPU(simt.GPU):
 
 def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> dict[str, Any]:
     """One run. `values` identifies the outputs: sampling must not change them."""
-    device = TimedGPU(gpu, code="ptx", threads=threads, controller=METHODS[method]())
+    device = TimedGPU(gpu, threads=threads, controller=METHODS[method]())
     outputs = WORKLOADS[workload].run(device, size)
     launches = device.result().launches
     return {

@@ -32,7 +32,7 @@ def main() -> None:
     print("| workload | launches |", " | ".join(METHODS), "|")
     print("|---|---|" + "---|" * len(METHODS))
     for name, size in CASES:
-        device = GPU(gpu, code="ptx", set={"sm.count": int(sms)}, timeline=100)
+        device = GPU(gpu, set={"sm.count": int(sms)}, timeline=100)
         WORKLOADS[name].run(device, size)
         result = device.result()
         cells = []

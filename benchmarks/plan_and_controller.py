@@ -64,7 +64,7 @@ def profile() -> Profile:
 def main() -> None:
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     start = time.process_time()
-    truth = run(GPU("a100", code="ptx", set=MACHINE)).result()
+    truth = run(GPU("a100", set=MACHINE)).result()
     seconds = time.process_time() - start
     true = sum(x.cycles for x in truth.launches)
     print(f"full: {true:,} cycles of {LAUNCHES:,} launches, {seconds:.1f} s\n", flush=True)
@@ -76,10 +76,8 @@ def main() -> None:
     for seed in range(seeds):
         start = time.process_time()
         plan = Random(size=CHOSEN, seed=seed).fit_plan(profile())
-        result = run(
-            GPU("a100", code="ptx", set=MACHINE, plan=plan, controller=PKP(window=400, interval=100))
-        ).result()
-        again = run(GPU("a100", code="ptx", set=MACHINE, plan=choose(result, SHARE, seed))).result()
+        result = run(GPU("a100", set=MACHINE, plan=plan, controller=PKP(window=400, interval=100))).result()
+        again = run(GPU("a100", set=MACHINE, plan=choose(result, SHARE, seed))).result()
         seconds = time.process_time() - start
         sampling = with_accuracy(result, plan, verification(result, again, SHARE, seed)).sampling
         assert sampling is not None

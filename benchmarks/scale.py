@@ -90,7 +90,7 @@ def element_by_element(folder: Path) -> tuple[float, float]:
     )
 
     def run() -> None:
-        gpu = simt.GPU(GPU, code="ptx")
+        gpu = simt.GPU(GPU)
         run_program(folder / "sum.py", gpu)
         results.append(gpu.result())
 
@@ -105,7 +105,7 @@ def launch_seconds(folder: Path) -> float:
 
     def run(launches: int) -> float:
         name = program(folder, f"launches{launches}", 1, 1, launches)
-        return best(lambda: run_program(folder / name, simt.GPU(GPU, code="ptx")))
+        return best(lambda: run_program(folder / name, simt.GPU(GPU)))
 
     return (run(2200) - run(200)) / 2000
 
@@ -122,7 +122,7 @@ def point_seconds(folder: Path) -> float:
 
 def share_of_systematic() -> float:
     """Of the warp instructions of a product, which systematic sampling simulates in detail."""
-    gpu = simt.GPU(GPU, code="ptx", controller="systematic")
+    gpu = simt.GPU(GPU, controller="systematic")
     source = (Path(__file__).parents[1] / "examples" / "studies" / "rows.cu").read_text()
     height = 128 * 132 * 16 * 8  # eight waves
     a, x, y = gpu.zeros(height * 32), gpu.zeros(32), gpu.zeros(height)

@@ -465,7 +465,7 @@ class Untimed(Controller):
 
 def part_of(gpu: str, name: str) -> int:
     """The part of the GPU, as a divisor, on which the case is a long launch."""
-    result = execute(TimedGPU(gpu, code="ptx", threads=1, controller=Untimed()), name)
+    result = execute(TimedGPU(gpu, threads=1, controller=Untimed()), name)
     sms = result.machine.sm_count
     waves = [math.prod(x.grid) / x.occupancy_limit_ctas for x in result.launches]
     return next((d for d in PARTS if max(waves) / (sms // d) >= LONG), PARTS[-1])
@@ -476,7 +476,7 @@ def simulate(gpu: str, name: str, method: str, part: int = 1) -> dict[str, Any]:
     spec = load_spec(gpu)
     smaller = {"sm.count": spec.sm.count // part, "address_map.channels": spec.address_map.channels // part}
     controller = None if method == "full" else make(method)
-    device = TimedGPU(gpu, code="ptx", threads=1, controller=controller, set=smaller)
+    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller)
     result = execute(device, name)
     launch = max(result.launches, key=lambda x: x.cycles)
     sampled = launch.sampled

@@ -76,7 +76,6 @@ def product(name: str, kernel: Kernel, depth: int, threads: int = 1) -> Product:
     """
     gpu = simt.GPU(
         name,
-        code="ptx",
         power=True,
         timeline=500,
         threads=threads,

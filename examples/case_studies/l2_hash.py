@@ -30,7 +30,7 @@ CTAS, THREADS, REPEATS = 80, 128, 24
 
 def bandwidth(hash_: str, stride: int, given: study.Arguments) -> float:
     """Bytes a cycle from the L2."""
-    gpu = simt.GPU("qv100", code="ptx", set={"address_map.hash": hash_}, threads=given.threads)
+    gpu = simt.GPU("qv100", set={"address_map.hash": hash_}, threads=given.threads)
     x, sink = gpu.empty(CTAS * THREADS * stride // 4, np.uint32), gpu.zeros(1, np.uint32)
     kernel = gpu.compile(SOURCE).strided
     for repeats in (1, REPEATS):  # the first brings the data into the L2

@@ -134,7 +134,7 @@ def simulated(
     program: Program, gpu: str, overrides: Mapping[str, Any], given: Arguments
 ) -> tuple[Totals, int]:
     """Totals of a program's launches, and their cycles without launch latencies."""
-    device = simt.GPU(gpu, code="ptx", set=overrides, threads=given.threads)
+    device = simt.GPU(gpu, set=overrides, threads=given.threads)
     program.run(device, program.quick if given.quick else program.size)
     return _measured(device.result())
 
@@ -143,7 +143,7 @@ def energy(
     program: Program, gpu: str, overrides: Mapping[str, Any], given: Arguments
 ) -> tuple[ProgramEnergy, simt.Result]:
     """Energy of a program whose launches have no latency."""
-    device = simt.GPU(gpu, code="ptx", set={**NO_LATENCY, **overrides}, threads=given.threads, power=True)
+    device = simt.GPU(gpu, set={**NO_LATENCY, **overrides}, threads=given.threads, power=True)
     program.run(device, program.quick if given.quick else program.size)
     result = device.result()
     return result.energy, result

@@ -48,10 +48,6 @@ def rows() -> list[Measurement]:
     return measure.measure(SimulatedBoard(model, truth), model, truth, choose(None))
 
 
-@pytest.mark.xfail(
-    reason="dram_rows is 0.65 % off since loads of constants take turns at one port; why is not known",
-    strict=True,
-)
 @pytest.mark.slow
 def test_microbenchmarks_give_back_the_energies_of_the_file(rows: list[Measurement]) -> None:
     """Row by row, the events explain the power; together, they give every energy that they can tell apart,

@@ -140,7 +140,7 @@ class WatchedGPU(GPU):
         watch: Watcher,
         run: Callable[[Launch], Outcome] | None = None,
     ) -> None:
-        super().__init__(gpu, functional=True, code="ptx")
+        super().__init__(gpu, functional=True)
         self._watch = watch
         self._run = run
         self._arrays: dict[int, tuple[np.dtype[Any], tuple[int, ...]]] = {}

@@ -109,7 +109,7 @@ class SimulatedDevice(ProgramDevice):
     def __init__(
         self, gpu: str | os.PathLike[str] | Spec, set: Mapping[str, Any] | None = None, threads: int = 1
     ) -> None:
-        simulated = GPU(gpu, code="ptx", set=set, threads=threads)
+        simulated = GPU(gpu, set=set, threads=threads)
         super().__init__(simulated)
         self.spec: Spec = simulated.spec
         spec = self.spec

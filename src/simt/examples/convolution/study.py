@@ -93,7 +93,7 @@ def runs(
         for direction in directions:
             announce(f"{name}, {direction} ...")
             began = time.perf_counter()
-            device = simt.GPU(spec, code="ptx", set=(COLD, *set), timeline=timeline, threads=threads)
+            device = simt.GPU(spec, set=(COLD, *set), timeline=timeline, threads=threads)
             device.program = f"{name} {direction}"
             given = [device.array(array) for array in arguments[direction]]
             found = getattr(ALGORITHMS[name](device, problem), direction)(*given).numpy()
