@@ -52,8 +52,9 @@ enum class Control : uint8_t {
   Collective,  ///< a handler over the lanes of a member mask, which must arrive together; member_mask: place
                ///< of the mask
   /// Machine code: the lanes wait until those in the mask at member_mask wait at such an Op with the same
-  /// immediate, and go on together. Lanes that wait where it is 0 (WARPSYNC) for lanes which wait elsewhere
-  /// are not waited for there: compilers let lanes leave a BSYNC's region that way.
+  /// immediate, and go on together. Lanes that wait elsewhere for them, where it is 0 (WARPSYNC) or at a
+  /// barrier of the CTA, are not waited for: compilers let lanes leave a BSYNC's region that way, and put a
+  /// `return` out of a loop with barriers behind a BSYNC after the loop.
   /// convergence_in_common_code is as 0, but then all that waited there go on at one of these Ops
   Convergence,
   Yield,    ///< after the handler, other warps may run: an unsuccessful wait, or nanosleep
@@ -83,6 +84,7 @@ struct Op {
   Control control = Control::None;
   bool guard_negated = false;
   bool orders_memory = false;  ///< fences and acquires: later accesses wait for earlier ones
+  bool awaits_cta = false;     ///< a barrier at which lanes wait for all threads of their CTA
 
   template <class T>
   const T& details() const {

@@ -87,6 +87,15 @@ class Executor {
   void collective(const Op& op, uint32_t mask, Warp::Split& split);
   void barrier(const Op& op, uint32_t mask, Warp::Split& split);
   void converge(const Op& op, uint32_t mask, Warp::Split& split);
+  /// Machine code: who goes on together with lanes at a Control::Convergence.
+  struct Convergence {
+    uint32_t here = 0;             ///< lanes that wait for each other
+    uint32_t common = UINT32_MAX;  ///< pc of a convergence_in_common_code
+    bool complete = false;         ///< all whom they wait for are here, or wait in turn for them elsewhere
+  };
+  Convergence convergence(const Warp::Split& split, uint32_t mask) const;
+  /// Splits that need wait no longer can run. False if there are none.
+  bool let_complete_converge();
   /// Runs `op` of `split` jointly with other instructions of its kind, at which the splits in `joined` wait.
   void run_joined(const Op& op, uint32_t mask, Warp::Split& split, const std::vector<Warp::Split*>& joined);
   std::byte* place_of(const Warp::Split& split, Place p);

@@ -127,45 +127,62 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   warp.go_to(next);
 }
 
+Executor::Convergence Executor::convergence(const Warp::Split& split, uint32_t mask) const {
+  const Warp& warp = *warp_;
+  const auto members_of = [&](const Warp::Split& s, uint32_t lanes) {
+    return context_.lanes<const uint32_t>(code_[s.pc].member_mask)[std::countr_zero(lanes)];
+  };
+  const auto place_of = [&](const Warp::Split& s) { return std::max(code_[s.pc].immediate, int64_t{0}); };
+  const uint32_t members = members_of(split, mask);
+  const int64_t place = place_of(split);
+  Convergence found;
+  found.here = mask;
+  uint32_t gone = 0;
+  for (const Warp::Split& s : warp.splits()) {
+    if (&s == &split) continue;
+    if (s.state == Warp::State::Convergence && (s.waiting & members)) {
+      if (place_of(s) == place)
+        found.here |= s.waiting;
+      else if (place_of(s) == 0 && (members_of(s, s.waiting) & mask))
+        gone |= s.waiting;
+      if (found.common == UINT32_MAX && code_[s.pc].immediate == convergence_in_common_code)
+        found.common = s.pc;
+    } else if ((s.state == Warp::State::Arrival || s.state == Warp::State::Barrier) &&
+               code_[s.waits_at()].awaits_cta) {
+      gone |= s.mask;
+    }
+  }
+  found.complete = !(members & warp.alive() & ~found.here & ~gone);
+  if (code_[split.pc].immediate == convergence_in_common_code) found.common = split.pc;
+  return found;
+}
+
+bool Executor::let_complete_converge() {
+  return warp_->check_convergence([&](const Warp::Split& s) { return convergence(s, s.waiting).complete; });
+}
+
 void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const auto* words = context_.lanes<const uint32_t>(op.member_mask);
-  const uint32_t members = words[context_.first_lane()];
-  const uint32_t same = equal_lanes(words, members, mask);
+  const uint32_t same = equal_lanes(words, words[context_.first_lane()], mask);
   if (same != mask) {  // each group of lanes waits for others
     warp.diverge(same, split.pc, split.pc, UINT32_MAX);
     executed_ = false;
     return;
   }
-  const auto waits_for = [&](const Warp::Split& s, uint32_t lanes) {
-    return context_.lanes<const uint32_t>(code_[s.pc].member_mask)[std::countr_zero(s.waiting)] & lanes;
-  };
-  const auto place_of = [](const Op& at) { return std::max(at.immediate, int64_t{0}); };
-  const int64_t here_at = place_of(op);
-  uint32_t here = mask, gone = 0;
-  uint32_t common = op.immediate == convergence_in_common_code ? split.pc : UINT32_MAX;
-  for (const Warp::Split& s : warp.splits()) {
-    if (s.state != Warp::State::Convergence || !(s.waiting & members)) continue;
-    const int64_t place = place_of(code_[s.pc]);
-    if (place == here_at)
-      here |= s.waiting;
-    else if (place == 0 && waits_for(s, mask))
-      gone |= s.waiting;
-    if (common == UINT32_MAX && code_[s.pc].immediate == convergence_in_common_code) common = s.pc;
-  }
-  if (members & warp.alive() & ~here & ~gone) {
+  const Convergence found = convergence(split, mask);
+  if (!found.complete) {
     split.state = Warp::State::Convergence;
     split.waiting = mask;
     executed_ = false;
-    if (here_at == 0)
-      warp.check_convergence([&](const Warp::Split& s) { return place_of(code_[s.pc]) != 0; });
+    let_complete_converge();
     return;
   }
-  if (here == mask)
+  if (found.here == mask)
     warp.go_to(split.pc + 1);
   else
-    warp.converge(here, [&](uint32_t pc) {
-      return 1 + (code_[pc].immediate == convergence_in_common_code ? common : pc);
+    warp.converge(found.here, [&](uint32_t pc) {
+      return 1 + (code_[pc].immediate == convergence_in_common_code ? found.common : pc);
     });
 }
 
@@ -230,10 +247,13 @@ void Executor::barrier(const Op& op, uint32_t mask, Warp::Split& split) {
       here |= s.mask;
       joined.push_back(&s);
     }
-    if (here != warp.alive() && warp.others_can_run(split)) {
+    if (here != warp.alive()) {
       split.state = Warp::State::Arrival;
-      executed_ = false;
-      return;
+      if (warp.others_can_run(split) || (machine_code_ && let_complete_converge())) {
+        executed_ = false;
+        return;
+      }
+      split.state = Warp::State::Ready;
     }
     for (Warp::Split* s : joined) {
       const Op& other = code_[s->pc];

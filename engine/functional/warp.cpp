@@ -212,9 +212,14 @@ void Warp::exit(uint32_t lanes, uint32_t next) {
       s.state = State::Ready;
 }
 
-void Warp::check_convergence(const std::function<bool(const Split&)>& which) {
-  for (Split& s : splits_)
-    if (s.state == State::Convergence && which(s)) s.state = State::Ready;
+bool Warp::check_convergence(const std::function<bool(const Split&)>& which) {
+  bool any = false;
+  for (Split& s : splits_) {
+    if (s.state != State::Convergence || !which(s)) continue;
+    s.state = State::Ready;
+    any = true;
+  }
+  return any;
 }
 
 void Warp::converge(uint32_t lanes, const std::function<uint32_t(uint32_t)>& next) {

@@ -87,8 +87,9 @@ class Warp {
   /// Splits in State::Convergence at which `lanes` wait, and the current split, go on, at `next` of their pc;
   /// those that go on at one instruction as the current split does become one with it.
   void converge(uint32_t lanes, const std::function<uint32_t(uint32_t)>& next);
-  /// Splits in State::Convergence check again whom they wait for: those for which `which` holds.
-  void check_convergence(const std::function<bool(const Split&)>& which = [](const Split&) { return true; });
+  /// Splits in State::Convergence check again whom they wait for: those for which `which` holds. False if
+  /// there are none.
+  bool check_convergence(const std::function<bool(const Split&)>& which = [](const Split&) { return true; });
   /// The call that the split is executing.
   const Meeting& innermost_call(const Split& split) const { return meetings_[split.call]; }
 

@@ -360,6 +360,7 @@ void translate_bar(Translation& t) {
   t.timed().immediate2 = known ? d.request.threads : 0;
   if (next < t.operand_count()) d.predicate = t.predicate(next);
   Op& op = t.emit(run_barrier, Control::Barrier);
+  op.awaits_cta = d.request.waits && d.request.threads == 0 && d.threads == place::none;
   if (kind == 2) op.destination = t.barrier_result(d.request.reduce == BarrierRequest::Reduce::Popcount);
   t.detail<BarrierDetail>() = d;
 }
@@ -418,11 +419,6 @@ void run_trap(Context& c, const Op&) {
   throw Fault("trap", "the program stopped itself", c.first_lane());
 }
 
-void run_sleep(Context& c, const Op& op) {
-  c.sleep = row(c, op.a)[c.first_lane()];
-  c.yield = true;
-}
-
 /// Lanes that wait at a BSYNC for these lanes go on, so that lanes which spin on a lock let its owner
 /// proceed. All others will meet at that barrier without them.
 void run_yield(Context& c, const Op&) {
@@ -441,6 +437,13 @@ void run_yield(Context& c, const Op&) {
     for (uint32_t i = 0; i < warp_lanes; ++i) members[i] &= waiting >> i & 1 ? waiting : ~waiting;
   }
   c.warp->check_convergence();
+}
+
+/// Lanes that sleep let others proceed: from sm_80 on, ptxas no longer puts a YIELD before each NANOSLEEP.
+void run_sleep(Context& c, const Op& op) {
+  c.sleep = row(c, op.a)[c.first_lane()];
+  c.yield = true;
+  run_yield(c, op);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ thread-by-thread reference.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -306,11 +307,15 @@ __device__ __noinline__ bool in_vote(bool p) { return __any_sync(~0u, p); }
 
 
 @pytest.fixture(
-    scope="module", params=[(g, f) for g in ("qv100", "a100", "h100") for f in (True, False)], ids=str
+    scope="module",
+    params=[(g, f, c) for c in ("ptx", "sass") for g in ("qv100", "a100", "h100") for f in (True, False)],
+    ids=str,
 )
 def module(request: pytest.FixtureRequest) -> Iterator[Any]:
-    name, functional = request.param
-    yield simt.GPU(name, functional=functional, set={"sm.count": 2}).compile(SOURCE)
+    name, functional, code = request.param
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "qv100 is sm_70")
+        yield simt.GPU(name, functional=functional, code=code, set={"sm.count": 2}).compile(SOURCE)
 
 
 def launch(module: Any, name: str, n: int) -> np.ndarray:
