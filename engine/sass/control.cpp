@@ -58,6 +58,7 @@ void run_jump(Context& c, const Op& op) {
 }
 
 void jump(Translation& t, Place at, bool wide, uint64_t base, bool call = false) {
+  if (call) t.calls_by_register();
   t.emit(call ? run_jump<true> : run_jump<false>, Control::Jump).a = at;
   auto& d = t.detail<AddressDetail>();
   d.base = base;
@@ -184,8 +185,6 @@ bool emit_system_call(Translation& t, std::string_view name) {
   }
   if (known->result)
     site.results.push_back({t.general(first_register, known->result / 4, true), known->result});
-  if (builtin->ordered)
-    for (functional::FunctionCode& f : t.program().functions) f.order_sensitive = true;
   t.emit(builtin->run, builtin->ordered ? Control::Deferred : Control::None).orders_memory = builtin->ordered;
   t.detail<functional::CallSite>() = site;
   return true;

@@ -529,6 +529,7 @@ class Translator {
                         ": its target holds no code");
       program().code[op].target = target;
     }
+    spread_order();
     return std::move(result_);
   }
 
@@ -677,10 +678,33 @@ class Translator {
   /// Code that calls a function of the system and returns to the address in R20 and R21.
   void system_function(const std::string& name);
 
+  /// Sections are sensitive to order if one is that they may call. An address in a register may be that of
+  /// any function.
+  void spread_order() {
+    std::vector<functional::FunctionCode>& functions = program().functions;
+    std::vector<std::pair<uint32_t, uint32_t>> calls;
+    for (const auto& [op, address] : t_.branches_)
+      calls.emplace_back(program().origins[op].function,
+                         program().origins[program().code[op].target].function);
+    for (const uint32_t caller : t_.by_register_) {
+      functions[caller].order_sensitive |= system_order_matters_;
+      for (uint32_t f = 0; f < functions.size(); ++f)
+        if (!functions[f].entry) calls.emplace_back(caller, f);
+    }
+    for (bool spreads = true; spreads;) {
+      spreads = false;
+      for (const auto& [caller, callee] : calls) {
+        if (functions[caller].order_sensitive || !functions[callee].order_sensitive) continue;
+        functions[caller].order_sensitive = spreads = true;
+      }
+    }
+  }
+
   const Module& module_;
   std::vector<Refusal>* refused_;  ///< collects what is not supported, which is thrown otherwise
   Translated result_;
   Translation t_;
+  bool system_order_matters_ = false;  ///< one of the system's functions that are called is sensitive to order
 };
 
 void Translator::system_function(const std::string& name) {
@@ -689,6 +713,7 @@ void Translator::system_function(const std::string& name) {
   if (!emit_system_call(t_, name))
     throw CodeError(module_.name + ": it calls " + name + ", which is not supported");
   emit_system_return(t_);
+  system_order_matters_ |= functional::find_builtin(name)->ordered;
   // All that is timed of it is the return, which is also when others see what it does.
   t_.raw_ = {};
   t_.raw_.control = ControlBits::after(5);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -146,6 +147,8 @@ class Translation {
   /// Immediates that the timing model uses: barrier number and threads, groups to wait for.
   RawInstruction& timed() { return raw_; }
   void order_matters();
+  /// The section calls functions whose addresses it finds in registers.
+  void calls_by_register() { by_register_.insert(section_); }
   functional::Program& program() { return result_.program; }
 
   [[noreturn]] void unsupported(const std::string& why) const;
@@ -190,6 +193,7 @@ class Translation {
   std::map<std::vector<uint32_t>, Place> constants_;
   std::map<std::array<uint32_t, 3>, Place> launch_rows_;
   std::vector<std::pair<size_t, uint64_t>> branches_;
+  std::set<uint32_t> by_register_;  ///< sections that call functions by their addresses
   std::map<std::string, uint32_t, std::less<>> opcode_index_;
 };
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from support.ptx import Device
+
 import simt
 from simt.errors import LaunchError, ProgramFault
 from simt.sass.disassembler import is_installed
@@ -286,3 +288,50 @@ def test_sines_of_zeros_keep_their_sign() -> None:
     gpu.compile(source).sines[1, 4](x)
     assert (np.signbit(x.numpy()) == [False, True, False, True]).all()
     assert (x.numpy() == 0).all()
+
+
+@pytest.mark.parametrize("arch", ["75", "80", "90a"])
+def test_only_what_calls_ordered_functions_is_sensitive_to_order(arch: str) -> None:
+    """malloc takes effect in the order of time, and so does an atomic in a function; other kernels of the
+    module need not be executed in that order.
+    """
+    text = """
+.extern .func (.param .b64 r) malloc (.param .b64 bytes);
+.visible .func (.param .b32 r) counts(.param .b64 p)
+{
+  .reg .b64 %p; .reg .b32 %r;
+  ld.param.u64 %p, [p]; atom.global.add.u32 %r, [%p], 1; st.param.b32 [r], %r; ret;
+}
+.visible .func (.param .b32 r) doubles(.param .b64 p)
+{
+  .reg .b64 %p; .reg .b32 %r;
+  ld.param.u64 %p, [p]; ld.global.u32 %r, [%p]; add.u32 %r, %r, %r; st.param.b32 [r], %r; ret;
+}
+"""
+    call = """
+.visible .entry {name}(.param .b64 p)
+{{
+  .reg .b64 %p, %f; .reg .b32 %r; .reg .pred %c;
+  .param .b64 a, place; .param .b32 r;
+  ld.param.u64 %p, [p]; cvta.to.global.u64 %p, %p;
+  {body}
+  st.global.u32 [%p], %r; ret;
+}}
+"""
+    direct = "st.param.b64 [a], %p; call.uni (r), {f}, (a); ld.param.b32 %r, [r];"
+    by_pointer = """mov.u64 %f, doubles; ld.global.u32 %r, [%p]; setp.eq.u32 %c, %r, 1;
+      @%c mov.u64 %f, counts; st.param.b64 [a], %p;
+      prototype: .callprototype (.param .b32 _) _ (.param .b64 _); call (r), %f, (a), prototype;
+      ld.param.b32 %r, [r];"""
+    bodies = {
+        "allocates": "st.param.b64 [a], 8; call.uni (place), malloc, (a); ld.param.b64 %f, [place];"
+        "st.global.u64 [%p], %f;",
+        "calls_counts": direct.format(f="counts"),
+        "calls_doubles": direct.format(f="doubles"),
+        "by_pointer": by_pointer,
+        "calls_nothing": "mov.u32 %r, 1;",
+    }
+    text += "".join(call.format(name=name, body=body) for name, body in bodies.items())
+    kernels = Device(text, arch, code="sass").module.kernels
+    sensitive = {name for name in bodies if kernels[name]["order_sensitive"]}
+    assert sensitive == {"allocates", "calls_counts", "by_pointer"}
