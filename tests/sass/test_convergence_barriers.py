@@ -27,19 +27,23 @@ def run(lines: list[Line]) -> None:
     launch.run(b"", 1, 1, lambda text: None)
 
 
-def test_lanes_at_a_barrier_are_not_at_a_warpsync() -> None:
-    # The upper lanes pass the barrier, since the lower ones will not come; those wait for all 32, but the
-    # upper ones have gone to the CTA's barrier.
-    lines: list[Line] = [
-        ("", "BSSY", ["B0", "0x80"]),  # 0x30
-        ("@P0", "BRA", ["0x70"]),
-        ("", "WARPSYNC.ALL", []),
-        ("", "BRA", ["0x80"]),
-        ("", "BSYNC", ["B0"]),  # 0x70
-        ("", "BAR.SYNC", ["0x0"]),
-    ]
+def test_lanes_at_a_barrier_of_the_cta_are_not_waited_for() -> None:
+    # The upper lanes pass BSYNC, since the lower ones will not come. Those wait for all 32, but the upper
+    # ones have gone to the CTA's barrier, which waits for all threads: only without them can any lane go on.
+    # A barrier for some threads might be completed by other warps.
+    def lines(*barrier: str) -> list[Line]:
+        return [
+            ("", "BSSY", ["B0", "0x80"]),  # 0x30
+            ("@P0", "BRA", ["0x70"]),
+            ("", "WARPSYNC.ALL", []),
+            ("", "BRA", ["0x90"]),
+            ("", "BSYNC", ["B0"]),  # 0x70
+            ("", "BAR.SYNC", list(barrier)),
+        ]
+
+    run(lines("0x0"))
     with pytest.raises(_engine.functional.ProgramFault, match=r"16 threads of warp 0 wait at `WARPSYNC.ALL`"):
-        run(lines)
+        run(lines("0x1", "0x40"))
 
 
 def test_lanes_that_left_for_a_warpsync_are_not_waited_for() -> None:
