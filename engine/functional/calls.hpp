@@ -51,6 +51,9 @@ inline uint64_t function_address(uint32_t function) {
   return code_window + 16 * uint64_t{function};
 }
 
+/// Stops the program: trap.
+void run_trap(Context& c, const Op& op);
+
 CallTarget find_callee(const Context& context, const Op& op, const Program& program);
 void pass_arguments(const Context& context, const CallSite& site, const FunctionCode& callee,
                     uint32_t callee_stack);

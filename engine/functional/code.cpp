@@ -56,6 +56,14 @@ InstructionPlace Program::where(uint32_t op) const {
   return place;
 }
 
+std::string_view Program::called_function(uint32_t op) const {
+  const uint32_t line = origins[op].instruction;
+  const auto after = listing.called.upper_bound(line);
+  if (after == listing.called.begin()) return {};
+  const auto& [first, name] = *std::prev(after);
+  return listing.lines[first].function == listing.lines[line].function ? name : std::string_view();
+}
+
 std::string Program::text(uint32_t op) const {
   if (is_machine_code()) return listing.lines[origins[op].instruction].text;
   return line_text(module, instruction(op).line);

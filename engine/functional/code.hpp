@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -116,6 +117,9 @@ struct ConstantBanks {
   };
   std::array<Bank, count> banks;
   uint32_t parameters = 0;  ///< where they begin in bank 0
+  static constexpr uint32_t first_parameter_sm90 = 0x210;
+  /// Where bank 0 has the upper and the lower word of the grid barrier's address, %envreg1 and %envreg2.
+  uint32_t grid_barrier() const { return parameters < first_parameter_sm90 ? 0x8c : 0x44; }
 };
 
 /// A word of a constant bank that Ops read from bank place::launch.
@@ -148,6 +152,7 @@ struct MachineListing {
   std::string name;
   std::vector<std::string> files;
   std::vector<Line> lines;  ///< one per instruction
+  std::map<uint32_t, std::string> called;  ///< functions within kernels: first line, and name
 };
 
 /// A kernel or device function.
@@ -186,6 +191,7 @@ struct Program {
   std::vector<Op> code;
   std::vector<Origin> origins;     ///< one per Op
   std::vector<uint32_t> first_op;  ///< of each instruction of machine code
+  uint32_t system_code = UINT32_MAX;  ///< first op of functions of the system that machine code calls
   std::vector<FunctionCode> functions;
   std::vector<Line> constants;  ///< bank `place::constants`
   std::vector<std::unique_ptr<Detail>> details;
@@ -201,6 +207,8 @@ struct Program {
   /// The PTX instruction of an Op.
   const ptx::Instruction& instruction(uint32_t op) const;
   InstructionPlace where(uint32_t op) const;
+  /// The function within a kernel that contains an op of machine code; empty if there is none.
+  std::string_view called_function(uint32_t op) const;
   /// The instruction as the program writes it.
   std::string text(uint32_t op) const;
 };

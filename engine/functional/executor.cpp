@@ -330,12 +330,25 @@ void Executor::perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* 
   }
 }
 
+namespace {
+
+/// The Op of machine code that called a function of the system: where that one's last Op returns to, less one
+/// instruction.
+uint32_t calls_system(const Program& program, const Warp& warp, uint32_t lane) {
+  const auto* address = reinterpret_cast<const uint32_t*>(warp.frame_at(program.code.back().a));
+  return op_at(program, (address[lane] | uint64_t{address[lane + warp_lanes]} << 32) - instruction_bytes);
+}
+
+}  // namespace
+
 ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const Warp* warp, uint32_t op) {
   const Program& program = grid.program();
-  const InstructionPlace place = program.where(op);
   const uint32_t lane = fault.lane >= 0         ? static_cast<uint32_t>(fault.lane)
                         : warp && warp->alive() ? static_cast<uint32_t>(std::countr_zero(warp->alive()))
                                                 : 0;
+  if (warp && op >= program.system_code)
+    if (const uint32_t call = calls_system(program, *warp, lane); call != UINT32_MAX) op = call;
+  const InstructionPlace place = program.where(op);
   const auto& block = grid.config().block;
   const uint32_t thread = (warp ? warp->number() : 0) * warp_lanes + lane;
   const std::array<uint32_t, 3> t{thread % block[0], thread / block[0] % block[1],
@@ -351,7 +364,8 @@ ProgramFault located(const Fault& fault, const Grid& grid, const Cta* cta, const
     text += "\n  from " + (place.file.empty() ? "source" : std::string(place.file)) + ":" +
             std::to_string(place.source_line);
   const FunctionCode& function = program.functions[program.origins[op].function];
-  if (!function.entry) text += "\n  in function `" + function.name + "`";
+  const std::string_view called = function.entry ? program.called_function(op) : function.name;
+  if (!called.empty()) text += "\n  in function `" + std::string(called) + "`";
   ProgramFault result(text);
   result.kind = fault.kind;
   result.kernel = grid.kernel().name;

@@ -23,8 +23,6 @@ constexpr uint64_t cta_turn = 2'000'000, shortest_turn = 16'000;
 /// waiting.
 constexpr uint64_t patience = 20'000'000, patience_of_cluster = 4'000'000;
 
-/// Where parameters begin in constant bank 0 from sm_90 on.
-constexpr uint32_t first_parameter_sm90 = 0x210;
 /// Bytes in which shared memory is allocated on sm_80 and later (CUDA Occupancy Calculator).
 constexpr uint32_t shared_unit = 128;
 
@@ -159,13 +157,12 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   put(0x18, window::shared);
   put(0x20, window::local);
   put(0x28, local_bytes_);  // the stack grows down
-  // Upper and lower word of the grid barrier's address, %envreg1 and %envreg2.
-  const size_t barrier = banks.parameters < first_parameter_sm90 ? 0x8c : 0x44;
+  const size_t barrier = banks.grid_barrier();
   put(barrier, static_cast<uint32_t>(workspace_ >> 32));
   put(barrier + 4, static_cast<uint32_t>(workspace_));
   // Where the bank or the parameters are in memory, and their last byte: isspacep compares with these.
   const uint64_t parameter_bytes = config_.parameters.size();
-  if (banks.parameters < first_parameter_sm90) {
+  if (banks.parameters < ConstantBanks::first_parameter_sm90) {
     put(0x40, parameters_ - banks.parameters);
     for (const size_t at : {0x114, 0x12c})  // sm_75, sm_80
       put(at, static_cast<uint32_t>(banks.parameters + parameter_bytes - 1));

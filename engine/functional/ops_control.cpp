@@ -31,6 +31,8 @@ void patch_branch(Translation& t, std::vector<uint32_t> labels) {
   });
 }
 
+}  // namespace
+
 void run_trap(Context& c, const Op&) {
   std::string what = "the program stopped itself";
   if (c.grid->program().asks_for_workspace && !c.grid->config().cooperative)
@@ -39,6 +41,9 @@ void run_trap(Context& c, const Op&) {
         "cooperative=True)";
   throw Fault("trap", what, c.first_lane());
 }
+
+namespace {
+
 void run_nothing(Context&, const Op&) {}
 
 /// Arguments or results of a call in the caller's stack frame, and those the caller holds in registers.

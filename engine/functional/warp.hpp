@@ -97,6 +97,9 @@ class Warp {
     return reinterpret_cast<std::byte*>(registers_.data()) + split.frame;
   }
   std::byte* frame_at(uint32_t offset) { return reinterpret_cast<std::byte*>(registers_.data()) + offset; }
+  const std::byte* frame_at(uint32_t offset) const {
+    return reinterpret_cast<const std::byte*>(registers_.data()) + offset;
+  }
   /// Makes room for registers up to `bytes`. Invalidates pointers into frames.
   void reserve_frames(uint32_t bytes);
   /// Bytes taken by `alloca` at the end of each lane's local memory.

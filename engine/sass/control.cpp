@@ -414,10 +414,6 @@ void translate_b2r(Translation& t) {
 
 namespace {
 
-void run_trap(Context& c, const Op&) {
-  throw Fault("trap", "the program stopped itself", c.first_lane());
-}
-
 /// Lanes that wait at a BSYNC for these lanes go on, so that lanes which spin on a lock let its owner
 /// proceed. All others will meet at that barrier without them.
 void run_yield(Context& c, const Op&) {
@@ -449,7 +445,7 @@ void run_sleep(Context& c, const Op& op) {
 
 void translate_trap(Translation& t) {
   t.take_all();
-  t.emit(run_trap);
+  t.emit(functional::run_trap);
 }
 
 void translate_yield(Translation& t) {

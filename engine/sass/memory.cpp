@@ -144,6 +144,7 @@ void translate_load_constant(Translation& t) {
   Place index = place::none;
   if (by_lane && o.base != Operand::zero) index = t.general(o.base, 1, false);
   if (by_warp && o.uniform != Operand::zero) index = t.uniform(o.uniform, 1);
+  if (index == place::none) t.reads_constants(d.bank, static_cast<uint32_t>(d.offset), d.words * d.bytes);
   Op& op = t.emit(run_load_constant);
   op.destination = to;
   op.a = index;

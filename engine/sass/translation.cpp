@@ -271,10 +271,18 @@ Place Translation::constant(std::initializer_list<uint32_t> words) {
 Place Translation::launch_row(uint32_t bank, uint32_t offset, uint32_t words) {
   const auto [known, is_new] = launch_rows_.try_emplace({bank, offset, words});
   if (!is_new) return known->second;
+  reads_constants(bank, offset, words * word_bytes);
   auto& rows = program().functions[section_].constant_words;
   known->second = place::launch | static_cast<Place>(rows.size() * place::register_bytes);
   for (uint32_t k = 0; k < words; ++k) rows.push_back({bank, offset + k * word_bytes});
   return known->second;
+}
+
+void Translation::reads_constants(uint32_t bank, uint32_t offset, uint32_t bytes) {
+  const auto& constants = program().functions[section_].constants;
+  if (bank != 0 || !constants) return;
+  const uint32_t barrier = constants->grid_barrier();
+  program().asks_for_workspace |= offset < barrier + 8 && offset + bytes > barrier;
 }
 
 Place Translation::general(uint32_t index, uint32_t words, bool written) {
@@ -521,6 +529,7 @@ class Translator {
 
   Translated run() {
     sections();
+    program().system_code = static_cast<uint32_t>(program().code.size());
     for (const std::string& name : module_.system_functions) system_function(name);
     for (const auto& [op, address] : t_.branches_) {
       const uint32_t target = functional::op_at(program(), address);
@@ -553,7 +562,12 @@ class Translator {
       const uint64_t begin =
           functional::machine_code_window + functional::instruction_bytes * listing.lines.size();
       t_.functions_.emplace(section.name, begin);
-      for (const auto& [name, at] : section.functions) t_.functions_.emplace(name, begin + at);
+      for (const auto& [name, at] : section.functions) {
+        t_.functions_.emplace(name, begin + at);
+        const std::string within = "$" + section.name + "$";
+        const auto first = static_cast<uint32_t>(listing.lines.size() + at / functional::instruction_bytes);
+        listing.called[first] = name.starts_with(within) ? name.substr(within.size()) : name;
+      }
       for (size_t i = 0; i < section.lines.size(); ++i) {
         const Line& line = section.lines[i];
         functional::MachineListing::Line row;

@@ -147,6 +147,8 @@ class Translation {
   /// Immediates that the timing model uses: barrier number and threads, groups to wait for.
   RawInstruction& timed() { return raw_; }
   void order_matters();
+  /// It reads these bytes of a constant bank.
+  void reads_constants(uint32_t bank, uint32_t offset, uint32_t bytes);
   /// The section calls functions whose addresses it finds in registers.
   void calls_by_register() { by_register_.insert(section_); }
   functional::Program& program() { return result_.program; }

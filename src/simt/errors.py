@@ -118,7 +118,7 @@ class ProgramFault(SimtError):
     kind: "illegal address", "misaligned address", "trap", "assert", "divergent barrier", ...
     kernel: name of the kernel.
     block, thread: indices (x, y, z) of the faulting thread.
-    instruction, ptx_line: the place in the PTX.
+    instruction: of PTX or of machine code. ptx_line: its line in the PTX, 0 for machine code.
     source_file, source_line, source_text: the place in the source, if known.
     address: the address, for memory faults, else None.
     launch: number of the launch on its GPU, from 1.

@@ -139,10 +139,11 @@ DEVICE_RUNTIME = (
 )
 
 
+@pytest.mark.parametrize("name, code", [("qv100", "ptx"), ("a100", "sass"), ("h100", "sass")])
 @pytest.mark.parametrize("functional", [True, False])
-def test_barriers_of_the_runtime_for_device_code(functional: bool) -> None:
+def test_barriers_of_the_runtime_for_device_code(functional: bool, name: str, code: str) -> None:
     """As called by Numba and relocatable device code."""
-    gpu = gpu_of("qv100", functional, code="ptx")
+    gpu = gpu_of(name, functional, code=code)
     a, b = np.zeros(8 * 96, np.int32), np.zeros(8 * 96, np.int32)
     kernel = gpu.load(PtxModule.from_text(DEVICE_RUNTIME, "runtime.ptx")).k
     kernel[8, 96](a, b, cooperative=True)

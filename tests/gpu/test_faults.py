@@ -18,6 +18,7 @@ from simt import _engine
 from simt.cuda import PtxModule
 from simt.errors import DeadlockError, LaunchError, PtxError
 from simt.isa.ptx import ptx_table
+from simt.sass.disassembler import is_installed
 from support.ptx import HEADER, Device
 
 SOURCE = """#include <cassert>
@@ -78,10 +79,17 @@ FAULTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["values", "values, 2 threads", "timing", "timing, 2 threads"])
+HOW = ["values", "values, 2 threads", "timing", "timing, 2 threads"]
+
+
+@pytest.fixture(scope="module", params=[*HOW, "values of machine code", "timing of machine code"])
 def module(request: pytest.FixtureRequest) -> Iterator[Any]:
+    machine_code = "machine code" in request.param
+    if machine_code and not is_installed():
+        pytest.skip("nvdisasm is not installed: pip install 'simt[cuda]'")
     gpu = simt.GPU(
-        "qv100",
+        "a100" if machine_code else "qv100",
+        code="sass" if machine_code else "ptx",
         functional=request.param.startswith("values"),
         threads=2 if "2 threads" in request.param else 1,
         set={"sm.count": 4},
@@ -109,8 +117,9 @@ def test_faults_name_their_place_and_the_gpu_lives_on(
     else:
         assert (fault.block, fault.thread) == ((0, 0, 0), (37, 0, 0))
     assert fault.source_file == "kernel.cu" and source in fault.source_text
-    line = module.ptx.text.splitlines()[fault.ptx_line - 1].strip()
-    assert line == fault.instruction
+    line = fault.instruction
+    if fault.ptx_line:
+        assert module.ptx.text.splitlines()[fault.ptx_line - 1].strip() == line
     for part in (
         "kernel `fault`",
         f"block ({fault.block[0]},0,0), thread ({fault.thread[0]},0,0)",
