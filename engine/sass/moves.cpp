@@ -285,37 +285,39 @@ void run_to_predicates(Context& c, const Op& op) {
                       test_rows([&](uint32_t i) { return (a[i] >> (d.shift + k) & 1) != 0; }));
 }
 
-PredicatesDetail all_predicates(Translation& t, uint32_t mask_operand, uint32_t byte, bool written) {
+/// file_operand: PR or UPR.
+PredicatesDetail all_predicates(Translation& t, uint32_t file_operand, uint32_t mask_operand, uint32_t byte,
+                                bool written) {
   PredicatesDetail d;
+  const bool uniform = t.operand(file_operand).text == "UPR";
+  if (!uniform && t.operand(file_operand).text != "PR") t.unsupported("predicates other than PR and UPR");
   d.mask = static_cast<uint32_t>(t.integer(mask_operand)) & 0x7f;
   d.shift = 8 * byte;
   for (uint32_t k = 0; k < 7; ++k)
-    d.predicates[k] = d.mask >> k & 1 ? t.predicate_by_number(k, written) : t.constant({0});
+    d.predicates[k] = d.mask >> k & 1 ? t.predicate_by_number(k, uniform, written) : t.constant({0});
   return d;
 }
 
 }  // namespace
 
-/// P2R d, PR, a, mask: predicates into bits of a.
+/// P2R d, PR, a, mask; UP2UR d, UPR, a, mask: predicates into bits of a.
 void translate_p2r(Translation& t) {
   const int byte = t.take_one_of({"B0", "B1", "B2", "B3"}, 0);
-  if (t.operand(1).text != "PR") t.unsupported("predicates other than PR");
   const Place to = t.destination(0), a = t.source(2);
-  const PredicatesDetail d = all_predicates(t, 3, static_cast<uint32_t>(byte), false);
+  const PredicatesDetail d = all_predicates(t, 1, 3, static_cast<uint32_t>(byte), false);
   Op& op = t.emit(run_from_predicates);
   op.destination = to;
   op.a = a;
   t.detail<PredicatesDetail>() = d;
 }
 
-/// R2P PR, a, mask: bits of a byte into predicates.
+/// R2P PR, a, mask; UR2UP UPR, a, mask: bits of a byte into predicates.
 void translate_r2p(Translation& t) {
-  if (t.operand(0).text != "PR") t.unsupported("predicates other than PR");
   uint32_t byte = 0;
   for (uint32_t k = 1; k < 4; ++k)
     if (t.operand(1).has("B" + std::to_string(k))) byte = k;
   const Place a = t.source(1);
-  const PredicatesDetail d = all_predicates(t, 2, byte, true);
+  const PredicatesDetail d = all_predicates(t, 0, 2, byte, true);
   t.emit(run_to_predicates).a = a;
   t.detail<PredicatesDetail>() = d;
 }

@@ -396,9 +396,9 @@ Place Translation::predicate_destination(uint32_t index) {
   return uniform ? frame_.uniform_predicate(o.index) : frame_.predicate(o.index);
 }
 
-Place Translation::predicate_by_number(uint32_t index, bool written) {
-  note(written, RegisterFile::Predicate, index, 1);
-  return frame_.predicate(index);
+Place Translation::predicate_by_number(uint32_t index, bool uniform, bool written) {
+  note(written, uniform ? RegisterFile::UniformPredicate : RegisterFile::Predicate, index, 1);
+  return uniform ? frame_.uniform_predicate(index) : frame_.predicate(index);
 }
 
 Place Translation::barrier(uint32_t index) {

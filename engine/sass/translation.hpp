@@ -90,7 +90,7 @@ class Translation {
   uint32_t take_condition();
   Place predicate_destination(uint32_t index);
   /// P0 to P6 by number, for instructions that name them by a mask.
-  Place predicate_by_number(uint32_t index, bool written);
+  Place predicate_by_number(uint32_t index, bool uniform, bool written);
   Place barrier(uint32_t index);  ///< a convergence barrier
   Place reported(bool high) const {
     return frame_.reported() + (high ? functional::place::register_bytes : 0);
