@@ -63,6 +63,7 @@ class Decoder {
   void set_timing(DecodedInstruction& d, const StaticInstruction& s) const;
   void set_registers(DecodedInstruction& d, const StaticInstruction& s) const;
   void set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) const;
+  void set_result_times(DecodedInstruction& d, std::string_view opcode) const;
   void set_operand_slots(DecodedInstruction& d, const StaticInstruction& s) const;
   void add(RegisterSet& set, const Register& r) const;
   bool is_tracked(const Register& r) const {
@@ -194,8 +195,19 @@ void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) 
   const auto raises = [](uint32_t counter) { return counter < ControlBits::counters; };
   d.variable_latency = d.memory_pipeline || d.constant_load || rule.warp_group || raises(rule.write_counter);
   d.awaited = d.memory_pipeline || d.constant_load || d.variable_latency || s.destination_count > 0;
+  set_result_times(d, opcode);
   set_access_costs(d);
   set_operand_slots(d, s);
+}
+
+/// Read off the stalls in code of ptxas 12.9: an instruction with the upper half of an IMAD.WIDE's sum follows
+/// it as others do, one with the lower half two cycles sooner; until Ada, two cycles after a ULDC another
+/// instruction may read what it loaded.
+void Decoder::set_result_times(DecodedInstruction& d, std::string_view opcode) const {
+  constexpr uint32_t between_halves = 2, after_uldc = 2, hopper = 90;
+  if (opcode.starts_with("IMAD.WIDE")) d.issue.halves_apart = between_halves;
+  if (opcode.starts_with("ULDC") && spec_.sm_version < hopper && d.latency > after_uldc)
+    d.issue.result_early = static_cast<uint8_t>(d.latency - after_uldc);
 }
 
 /// The operand cache is indexed by operand slot. A tensor core reads its wide operands over the time for

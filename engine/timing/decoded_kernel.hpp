@@ -43,6 +43,9 @@ struct IssueRule {
   uint8_t departs_early = 0;  ///< memory: cycles by which it leaves its sub-core earlier than others
   uint8_t operands_read = 0;  ///< cycles from issue, or from leaving the sub-core, until operands are read
   uint8_t result_delay = 0;   ///< cycles by which a wide result is written later
+  uint8_t result_early = 0;   ///< cycles before its latency at which the result can be read
+  /// IMAD.WIDE: cycles by which the upper register of its sum is read and written later than the lower one.
+  uint8_t halves_apart = 0;
 };
 
 /// A static instruction, decoded for one GPU specification.

@@ -11,8 +11,13 @@ constexpr uint32_t uniform_begin = 0, predicates_begin = 64, general_begin = 80;
 // A raised counter is seen one cycle late.
 constexpr Cycle seen_after = 2;
 
-/// Calls f(index, whole) for each 32-bit register, by its index in Warp::written; whole: it is the same for
-/// all lanes.
+enum class Half : uint8_t { None, Lower, Upper };
+Half half(const Register& r, uint32_t k) {
+  return r.width != 2 ? Half::None : k == r.index ? Half::Lower : Half::Upper;
+}
+
+/// Calls f(index, whole, half) for each 32-bit register, by its index in Warp::written; whole: it is the same
+/// for all lanes; half: of a pair of registers.
 template <class F>
 void for_each_register(const std::array<Register, StaticInstruction::max_registers>& registers,
                        uint32_t count, F&& f) {
@@ -21,17 +26,17 @@ void for_each_register(const std::array<Register, StaticInstruction::max_registe
     switch (r.file) {
       case RegisterFile::General:
         for (uint32_t k = r.index; k < std::min<uint32_t>(r.index + r.width, 255); ++k)
-          f(general_begin + k, false);
+          f(general_begin + k, false, half(r, k));
         break;
       case RegisterFile::Uniform:
         for (uint32_t k = r.index; k < std::min<uint32_t>(r.index + r.width, 63); ++k)
-          f(uniform_begin + k, true);
+          f(uniform_begin + k, true, half(r, k));
         break;
       case RegisterFile::Predicate:
-        if (r.index < 7) f(predicates_begin + r.index, false);
+        if (r.index < 7) f(predicates_begin + r.index, false, Half::None);
         break;
       case RegisterFile::UniformPredicate:
-        if (r.index < 7) f(predicates_begin + 8 + r.index, true);
+        if (r.index < 7) f(predicates_begin + 8 + r.index, true, Half::None);
         break;
     }
   }
@@ -84,17 +89,20 @@ bool DependenceCounters::covered(const Warp& warp, const DecodedInstruction& ins
                                  Cycle now) const {
   const StaticInstruction& s = instruction.fixed;
   bool result = true;
-  for_each_register(s.sources, s.source_count, [&](uint32_t i, bool) {
+  const IssueRule& rule = instruction.issue;
+  for_each_register(s.sources, s.source_count, [&](uint32_t i, bool, Half half) {
     if (i >= warp.written.size() || !(warp.written[i].lanes & mask)) return;
     const Written& written = warp.written[i];
     // Multiplications of a warp group wait for each other.
     if (written.by == Writer::WarpGroup && instruction.issue.warp_group) return;
     // There is no bypass from fixed-latency to memory instructions, which costs a cycle (section 5.3).
     const bool through_registers = instruction.memory_pipeline && written.by == Writer::FixedLatency;
-    if (through_registers ? written.ready >= now && written.ready != 0 : written.ready > now) result = false;
+    const Cycle read = half == Half::Upper ? now + rule.halves_apart : now;
+    if (through_registers ? written.ready >= read && written.ready != 0 : written.ready > read)
+      result = false;
   });
   if (instruction.variable_latency) return result;
-  for_each_register(s.destinations, s.destination_count, [&](uint32_t i, bool) {
+  for_each_register(s.destinations, s.destination_count, [&](uint32_t i, bool, Half) {
     if (i < warp.written.size() && warp.written[i].ready > now + instruction.latency &&
         (warp.written[i].lanes & mask))
       result = false;
@@ -114,14 +122,18 @@ bool DependenceCounters::issue(uint32_t w, const DecodedInstruction& instruction
   if (rule.closes_group) raise(warp, IssueRule::group_counter, instruction);
   if (instruction.awaited) ++warp.unfinished;
   if (mask == 0) return result;
-  const Cycle ready = instruction.variable_latency ? unknown : now + instruction.latency;
+  const auto ready = [&](Half half) {
+    if (instruction.variable_latency) return unknown;
+    const Cycle early = half == Half::Lower ? rule.halves_apart : rule.result_early;
+    return now + std::max<Cycle>(instruction.latency, early + 1) - early;
+  };
   for_each_register(instruction.fixed.destinations, instruction.fixed.destination_count,
-                    [&](uint32_t i, bool whole) {
+                    [&](uint32_t i, bool whole, Half half) {
                       if (i >= warp.written.size()) return;
                       Written& written = warp.written[i];
                       if (written.ready <= now) written.lanes = 0;
                       written.lanes |= whole ? ~uint64_t{0} : mask;
-                      written.ready = ready;
+                      written.ready = ready(half);
                       written.by = writer(instruction);
                     });
   return result;
@@ -133,7 +145,7 @@ void DependenceCounters::finish(uint32_t w, const DecodedInstruction& instructio
   --warp.unfinished;
   if (instruction.variable_latency)
     for_each_register(instruction.fixed.destinations, instruction.fixed.destination_count,
-                      [&](uint32_t i, bool) {
+                      [&](uint32_t i, bool, Half) {
                         if (i < warp.written.size() && warp.written[i].ready == unknown)
                           warp.written[i].ready = now + rule.result_delay;
                       });

@@ -279,6 +279,42 @@ def test_reads_before_a_result_are_reported(opcode: str, stall: int, expected: i
     assert uncovered(tmp_path, code) == expected
 
 
+@pytest.mark.parametrize(
+    ("register", "stall", "expected"), [(12, 1, 1), (12, 2, 0), (13, 3, 1), (13, 4, 0)]
+)
+def test_the_halves_of_a_wide_product_are_ready_one_after_the_other(
+    register: int, stall: int, expected: int, tmp_path: Path
+) -> None:
+    """R13 of `IMAD.WIDE R12` is written two cycles after R12."""
+
+    def change(row: Row) -> Row:
+        return (*row[:4], [(index, file, 2, slot) for index, file, _, slot in row[4]], *row[5:])
+
+    code = Code().add("IMAD.WIDE", 12, (4,), stall=stall, change=change).add("FFMA", 8, (register,))
+    assert uncovered(tmp_path, code) == expected
+
+
+@pytest.mark.parametrize(("register", "stall", "expected"), [(12, 3, 1), (12, 4, 0), (13, 1, 1), (13, 2, 0)])
+def test_the_upper_half_of_a_wide_sum_is_read_later(
+    register: int, stall: int, expected: int, tmp_path: Path
+) -> None:
+    def change(row: Row) -> Row:
+        return (*row[:5], [(12, file, 2, slot) for _, file, _, slot in row[5]], row[6])
+
+    code = Code().add("FFMA", register, (4,), stall=stall).add("IMAD.WIDE", 8, (12,), change=change)
+    assert uncovered(tmp_path, code) == expected
+
+
+@pytest.mark.parametrize(("opcode", "stall", "expected"), [("ULDC", 1, 1), ("ULDC", 2, 0), ("UMOV", 2, 1)])
+def test_what_uldc_loads_is_ready_early(opcode: str, stall: int, expected: int, tmp_path: Path) -> None:
+    def uniform(row: Row) -> Row:
+        change = lambda all_: [(index, 1, width, slot) for index, _, width, slot in all_]  # noqa: E731
+        return (*row[:4], change(row[4]), change(row[5]), row[6])
+
+    code = Code().add(opcode, 12, stall=stall, change=uniform).add("UIADD3", 8, (12,), change=uniform)
+    assert uncovered(tmp_path, code) == expected
+
+
 def test_writes_in_the_wrong_order_are_reported(tmp_path: Path) -> None:
     assert uncovered(tmp_path / "late", Code().add("MUFU.RCP", 12).add("FFMA", 12)) == 1
     assert uncovered(tmp_path / "early", Code().add("FFMA", 12).add("MUFU.RCP", 12)) == 0
