@@ -151,7 +151,7 @@ struct MachineListing {
   };
   std::string name;
   std::vector<std::string> files;
-  std::vector<Line> lines;  ///< one per instruction
+  std::vector<Line> lines;                 ///< one per instruction
   std::map<uint32_t, std::string> called;  ///< functions within kernels: first line, and name
 };
 
@@ -189,8 +189,8 @@ struct Program {
   ptx::Module module;      ///< empty for machine code
   MachineListing listing;  ///< empty for PTX
   std::vector<Op> code;
-  std::vector<Origin> origins;     ///< one per Op
-  std::vector<uint32_t> first_op;  ///< of each instruction of machine code
+  std::vector<Origin> origins;        ///< one per Op
+  std::vector<uint32_t> first_op;     ///< of each instruction of machine code
   uint32_t system_code = UINT32_MAX;  ///< first op of functions of the system that machine code calls
   std::vector<FunctionCode> functions;
   std::vector<Line> constants;  ///< bank `place::constants`

@@ -718,7 +718,8 @@ class Translator {
   std::vector<Refusal>* refused_;  ///< collects what is not supported, which is thrown otherwise
   Translated result_;
   Translation t_;
-  bool system_order_matters_ = false;  ///< one of the system's functions that are called is sensitive to order
+  bool system_order_matters_ =
+      false;  ///< one of the system's functions that are called is sensitive to order
 };
 
 void Translator::system_function(const std::string& name) {

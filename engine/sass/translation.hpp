@@ -3,8 +3,8 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <set>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>

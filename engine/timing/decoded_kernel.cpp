@@ -200,13 +200,13 @@ void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) 
   set_operand_slots(d, s);
 }
 
-/// Read off the stalls in code of ptxas 12.9: an instruction with the upper half of an IMAD.WIDE's sum follows
-/// it as others do, one with the lower half two cycles sooner; until Ada, two cycles after a ULDC another
-/// instruction may read what it loaded.
+/// Read off the stalls in code of ptxas 12.9 for sm_75 to sm_90: an instruction with the upper half of an
+/// IMAD.WIDE's sum follows it as others do, one with the lower half two cycles sooner; two cycles after a
+/// ULDC another instruction may read what it loaded.
 void Decoder::set_result_times(DecodedInstruction& d, std::string_view opcode) const {
-  constexpr uint32_t between_halves = 2, after_uldc = 2, hopper = 90;
+  constexpr uint32_t between_halves = 2, after_uldc = 2;
   if (opcode.starts_with("IMAD.WIDE")) d.issue.halves_apart = between_halves;
-  if (opcode.starts_with("ULDC") && spec_.sm_version < hopper && d.latency > after_uldc)
+  if (opcode.starts_with("ULDC") && d.latency > after_uldc)
     d.issue.result_early = static_cast<uint8_t>(d.latency - after_uldc);
 }
 

@@ -97,7 +97,9 @@ bool DependenceCounters::covered(const Warp& warp, const DecodedInstruction& ins
     if (written.by == Writer::WarpGroup && instruction.issue.warp_group) return;
     // There is no bypass from fixed-latency to memory instructions, which costs a cycle (section 5.3).
     const bool through_registers = instruction.memory_pipeline && written.by == Writer::FixedLatency;
-    const Cycle read = half == Half::Upper ? now + rule.halves_apart : now;
+    // That of an FP64 operation reaches them a cycle sooner than the next FP64 operation.
+    const bool early = instruction.memory_pipeline && written.by == Writer::Double;
+    const Cycle read = now + (half == Half::Upper ? rule.halves_apart : 0) + early;
     if (through_registers ? written.ready >= read && written.ready != 0 : written.ready > read)
       result = false;
   });

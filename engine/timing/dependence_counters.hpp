@@ -51,7 +51,7 @@ class DependenceCounters {
 
  private:
   static constexpr uint32_t horizon = 64;  ///< largest distance into the future, in cycles
-  enum class Writer : uint8_t { FixedLatency, VariableLatency, WarpGroup };
+  enum class Writer : uint8_t { FixedLatency, Double, VariableLatency, WarpGroup };
   struct Written {
     Cycle ready = 0;  ///< from then on, instructions can read it; `unknown` while that is not known
     uint64_t lanes = 0;
@@ -60,7 +60,8 @@ class DependenceCounters {
   static constexpr Cycle unknown = ~Cycle{0};
   static Writer writer(const DecodedInstruction& instruction) {
     if (instruction.issue.warp_group) return Writer::WarpGroup;
-    return instruction.variable_latency ? Writer::VariableLatency : Writer::FixedLatency;
+    if (instruction.variable_latency) return Writer::VariableLatency;
+    return instruction.unit == Unit::Fp64 ? Writer::Double : Writer::FixedLatency;
   }
   struct Warp {
     Cycle next_issue = 0;

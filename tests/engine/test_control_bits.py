@@ -279,9 +279,7 @@ def test_reads_before_a_result_are_reported(opcode: str, stall: int, expected: i
     assert uncovered(tmp_path, code) == expected
 
 
-@pytest.mark.parametrize(
-    ("register", "stall", "expected"), [(12, 1, 1), (12, 2, 0), (13, 3, 1), (13, 4, 0)]
-)
+@pytest.mark.parametrize(("register", "stall", "expected"), [(12, 1, 1), (12, 2, 0), (13, 3, 1), (13, 4, 0)])
 def test_the_halves_of_a_wide_product_are_ready_one_after_the_other(
     register: int, stall: int, expected: int, tmp_path: Path
 ) -> None:
