@@ -46,11 +46,14 @@ void WarpTable::retire(uint32_t w) {
 
 bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
-  DynamicRecord& record = warp.buffer[(warp.buffer_head + warp.held) % buffer_capacity];
+  DynamicRecord record;
   switch (warp.stream->next(warp.index_in_cta, record, now)) {
-    case CtaStream::Next::Record:
-      ++warp.held;
+    case CtaStream::Next::Record: {
+      const uint32_t place = (warp.buffer_head + warp.held++) % buffer_capacity;
+      warp.buffer[place] = {record.static_index, record.ticket, record.mask};
+      if (warp.kernel->instructions[record.static_index].uses_record) records_[w][place] = record;
       return true;
+    }
     case CtaStream::Next::End:
       warp.stream_ended = true;
       return false;

@@ -55,11 +55,18 @@ class WarpTable {
 
   static constexpr uint32_t buffer_capacity = 4;
 
-  // In the order of use: a GPU's warps do not fit the host's caches, and an issue touches few of their lines.
+  /// What every instruction needs of its record.
+  struct Buffered {
+    uint32_t static_index = 0;
+    uint32_t ticket = 0;
+    uint64_t mask = 0;
+  };
+  // In the order of use: a GPU's warps do not fit the host's caches, and an issue touches three of their
+  // lines.
   struct alignas(64) Warp {
     // The instruction buffer: `buffered` records that can issue, plus one read ahead, so that the warp's last
     // instruction is known when it issues.
-    std::array<DynamicRecord, buffer_capacity> buffer{};
+    std::array<Buffered, buffer_capacity> buffer{};
     const DecodedKernel* kernel = nullptr;
     CtaStream* stream = nullptr;
     uint8_t buffered = 0, held = 0, buffer_head = 0;
@@ -73,12 +80,12 @@ class WarpTable {
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
-    uint64_t issued = 0;               ///< instructions
-    uint32_t issued_index = 0;         ///< static index of the last one
     uint32_t outstanding_stores = 0;   ///< not acknowledged
     uint32_t outstanding_atomics = 0;  ///< lanes
+    uint32_t issued_index = 0;         ///< static index of the last instruction issued
+    uint64_t issued = 0;               ///< instructions
+    alignas(64) RegisterSet pending{};
     uint64_t age = 0;
-    RegisterSet pending{};
     RegisterSet pending_long{};
     RegisterSet pending_short{};
     struct AsyncGroup {
@@ -99,6 +106,7 @@ class WarpTable {
   /// With `stops_at_jumps`, a buffer holds nothing behind a taken branch until go_on() is called.
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
       : warps_(warp_slots),
+        records_(warp_slots),
         masks_(scheduler_count),
         dependences_(warp_slots),
         schedulers_(scheduler_count),
@@ -131,9 +139,11 @@ class WarpTable {
              uint64_t age);
   void retire(uint32_t w);
 
-  const DynamicRecord& next_record(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
+  const Buffered& next(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
+  /// Of an instruction that uses its record.
+  const DynamicRecord& next_record(uint32_t w) const { return records_[w][warps_[w].buffer_head]; }
   const DecodedInstruction& next_instruction(uint32_t w) const {
-    return warps_[w].kernel->instructions[next_record(w).static_index];
+    return warps_[w].kernel->instructions[next(w).static_index];
   }
   /// Address of the warp's next instruction, fetched from the stream if necessary. 0 at the end of the
   /// stream, or if it currently has no record.
@@ -247,6 +257,7 @@ class WarpTable {
   void update_async_wait(uint32_t w);
 
   std::vector<Warp> warps_;
+  std::vector<std::array<DynamicRecord, buffer_capacity>> records_;  // by place in the warps' buffers
   std::vector<SchedulerMasks> masks_;
   uint32_t masks_changed_ = 0;  // bit per scheduler
   DependenceCounters dependences_;

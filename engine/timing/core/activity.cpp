@@ -145,7 +145,7 @@ void ActivityRecorder::take_samples(uint64_t times) {
     const WarpTable::Warp& warp = warps_[w];
     if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;
     // A warp without a next instruction, such as one at a barrier, is attributed to its last instruction.
-    const uint32_t at = warp.held > 0 ? warps_.next_record(w).static_index : warp.issued_index;
+    const uint32_t at = warp.held > 0 ? warps_.next(w).static_index : warp.issued_index;
     activity_[warp.kernel->slot].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
   }
 }

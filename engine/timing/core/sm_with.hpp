@@ -148,16 +148,6 @@ void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
   schedulers_[s]->issued(position);
 }
 
-/// Whether Sm::synchronise() has work to do.
-constexpr bool synchronises(Operation operation) {
-  constexpr auto bit = [](Operation o) { return 1u << static_cast<uint32_t>(o); };
-  constexpr uint32_t operations =
-      bit(Operation::Barrier) | bit(Operation::BarrierArrive) | bit(Operation::MemoryBarrier) |
-      bit(Operation::AsyncCopy) | bit(Operation::AsyncCommit) | bit(Operation::AsyncWait) |
-      bit(Operation::BulkLoad) | bit(Operation::MbarrierWait) | bit(Operation::Sleep);
-  return bit(operation) & operations;
-}
-
 template <CoreModel Core>
 uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record) {
   const uint32_t index = pool_.allocate();
@@ -178,23 +168,24 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
 template <CoreModel Core>
 void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
   WarpTable::Warp& warp = warps_[w];
+  const WarpTable::Buffered next = warps_.next(w);
   const DynamicRecord& record = warps_.next_record(w);  // valid until advance()
-  const DecodedInstruction& d = warp.kernel->instructions[record.static_index];
+  const DecodedInstruction& d = warp.kernel->instructions[next.static_index];
   const uint16_t slot = warp.kernel->slot;
-  recorder_.issued(slot, record);
+  recorder_.issued(slot, next);
   ++warp.issued;
-  warp.issued_index = record.static_index;
+  warp.issued_index = next.static_index;
   if (warp.kernel->observed_blocks) [[unlikely]]
-    observer_.issued(w, record.static_index, now);
+    observer_.issued(w, next.static_index, now);
 
   uint32_t in_flight = InFlightPool::none;
   if (d.memory_pipeline) in_flight = put_in_flight(w, d, record);
-  if (synchronises(d.fixed.operation)) synchronise(w, d, record, in_flight, now);
+  if (d.synchronises) synchronise(w, d, record, in_flight, now);
   warps_.reserve(w, d);
-  if (d.issue.present && !warps_.dependences().issue(w, d, record.mask, now)) [[unlikely]]
-    recorder_.uncovered(slot, record);
+  if (d.issue.present && !warps_.dependences().issue(w, d, next.mask, now)) [[unlikely]]
+    recorder_.uncovered(slot, next);
   core_.dispatch({d, record, w, slot, in_flight}, now);
-  if (record.ticket) defer(warp, record.ticket, now);
+  if (next.ticket) defer(warp, next.ticket, now);
   const uint16_t cta_slot = warp.cta_slot, index_in_cta = warp.index_in_cta;
   if (warps_.advance(w)) ctas_.exit(cta_slot, index_in_cta, now);
   // What is fetched in a cycle can issue in the next.
