@@ -1,10 +1,12 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "isa/prefetch.hpp"
 #include "timing/decoded_kernel.hpp"
 #include "timing/dependence_counters.hpp"
 
@@ -107,6 +109,7 @@ class WarpTable {
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
       : warps_(warp_slots),
         records_(warp_slots),
+        positions_(warp_slots),
         masks_(scheduler_count),
         dependences_(warp_slots),
         schedulers_(scheduler_count),
@@ -114,6 +117,11 @@ class WarpTable {
         stops_at_jumps_(stops_at_jumps) {}
 
   uint32_t schedulers() const { return schedulers_; }
+  /// Brings what the issue of its next instruction touches into the host's caches.
+  void prefetch(uint32_t w) const {
+    const auto* warp = reinterpret_cast<const char*>(&warps_[w]);
+    for (size_t at = 0; at < offsetof(Warp, pending_long); at += 64) simt::prefetch(warp + at);
+  }
   uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
   Warp& operator[](uint32_t w) { return warps_[w]; }
   const Warp& operator[](uint32_t w) const { return warps_[w]; }
@@ -134,6 +142,11 @@ class WarpTable {
   uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
   uint32_t slot_at(uint32_t scheduler, uint32_t position) const { return position * schedulers_ + scheduler; }
+
+  static constexpr uint32_t nowhere = ~0u;
+  /// Static index of the warp's next instruction; without one, such as at a barrier, of the last it issued.
+  uint32_t position(uint32_t w) const { return positions_[w].at; }
+  uint16_t launch_slot(uint32_t w) const { return positions_[w].launch_slot; }
 
   void start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index,
              uint64_t age);
@@ -258,6 +271,11 @@ class WarpTable {
 
   std::vector<Warp> warps_;
   std::vector<std::array<DynamicRecord, buffer_capacity>> records_;  // by place in the warps' buffers
+  struct Position {
+    uint32_t at = nowhere;
+    uint16_t launch_slot = 0;
+  };
+  std::vector<Position> positions_;
   std::vector<SchedulerMasks> masks_;
   uint32_t masks_changed_ = 0;  // bit per scheduler
   DependenceCounters dependences_;

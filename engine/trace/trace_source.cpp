@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "isa/classify.hpp"
+#include "isa/prefetch.hpp"
 #include "trace/address_list.hpp"
 
 namespace simt {
@@ -47,6 +48,7 @@ class TraceSource::Stream : public CtaStream {
     }
   }
 
+  void prefetch(uint32_t warp) const override { simt::prefetch(&cursors_[warp]); }
   uint32_t warps() const override { return static_cast<uint32_t>(cursors_.size()); }
   const CtaPosition& position() const { return position_; }
 

@@ -34,6 +34,7 @@ class SmWith final : public Sm {
 
 template <CoreModel Core>
 void SmWith<Core>::run(Cycle begin, Cycle end) {
+  load_store_.prefetch(begin, end, replies_);
   for (Cycle now = begin; now < end;) {
     const Cycle outside = next_outside_event();
     const Cycle wake = std::min(end, std::min(own_event_, outside));
@@ -146,6 +147,11 @@ void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
     issue_instruction(w, now);
   }
   schedulers_[s]->issued(position);
+  // A warp that may issue in the next cycle comes into the host's caches meanwhile.
+  if (const uint64_t others = could_issue & ~chosen) {
+    const uint64_t later = others & ~(chosen | (chosen - 1));
+    warps_.prefetch(warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(later ? later : others))));
+  }
 }
 
 template <CoreModel Core>

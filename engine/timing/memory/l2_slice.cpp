@@ -171,6 +171,19 @@ bool L2Slice::look_up(uint32_t asked, uint64_t cycle) {
   return true;
 }
 
+void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) const {
+  const uint64_t most = end - begin;  // one look-up a cycle
+  // Requests that are left over from the last window wait for something: few of them will be looked up.
+  const uint64_t left = std::min<uint64_t>(requests_.size(), refused_ ? 1 : (most + 3) / 4);
+  const auto for_each = [&](auto use) {
+    for (size_t i = 0; i < left; ++i) use(accesses_[requests_[i]].request.address);
+    for (size_t i = 0; i + requests_.size() < most && i < near_.size() && near_[i].ready < end; ++i)
+      use(accesses_[near_[i].access].request.address);
+  };
+  for_each([this](uint64_t address) { cache_.prefetch_access(address); });
+  for_each([this](uint64_t address) { cache_.prefetch_found(address, map_.local_address(address)); });
+}
+
 void L2Slice::tick(uint64_t cycle) {
   drop_outdated(cycle);
   if (cache_.ready() && reply_room()) {
@@ -185,7 +198,7 @@ void L2Slice::tick(uint64_t cycle) {
   if (!from_dram_.empty()) {
     cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
     from_dram_.pop_front();
-    if (cache_.ready()) __builtin_prefetch(&accesses_[cache_.next_ready()]);
+    if (cache_.ready()) simt::prefetch(&accesses_[cache_.next_ready()]);
   }
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
@@ -213,9 +226,6 @@ void L2Slice::tick(uint64_t cycle) {
     if (from) {
       requests_.push_back(from->front().access);
       from->pop_front();
-      // What the next look-ups will touch: first the access, then what its address leads to.
-      if (from->size() > 3) __builtin_prefetch(&accesses_[(*from)[3].access]);
-      if (from->size() > 1) cache_.prefetch_access(accesses_[(*from)[1].access].request.address);
     }
   }
   if (!requests_.empty() || !from_dram_.empty() || !cache_.miss_queue_empty() || cache_.ready()) {

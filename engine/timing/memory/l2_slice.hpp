@@ -76,7 +76,9 @@ class L2Slice {
     wake_ = 0;
   }
 
-  /// Bring what take_data() will touch into the host's caches, one after the other.
+  /// Bring what the look-ups before L2 cycle `end`, and fills with data from DRAM, will touch into the host's
+  /// caches.
+  void prefetch_accesses(uint64_t begin, uint64_t end) const;
   void prefetch_mshr(const DramRequest& request) const {
     cache_.prefetch_mshr(request.mshr, request.address);
   }
