@@ -184,10 +184,14 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
   const auto for_each_look_up = [&](auto use) {
     for (const Bank& bank : banks_)
       for (size_t i = 0; i < bank.queue.size() && i < end - begin && bank.queue[i].ready < end; ++i)
-        use(bank.queue[i].transaction.address);
+        use(bank.queue[i]);
   };
-  for_each_look_up([this](uint64_t address) { l1_.prefetch_access(address); });
-  for_each_look_up([this](uint64_t address) { l1_.prefetch_found(address, address); });
+  for_each_look_up([this](const BankEntry& e) {
+    l1_.prefetch_access(e.transaction.address);
+    simt::prefetch(&pool_[e.in_flight]);
+  });
+  for_each_look_up(
+      [this](const BankEntry& e) { l1_.prefetch_found(e.transaction.address, e.transaction.address); });
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;
@@ -196,7 +200,11 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
   };
   for_each_fill(
       [this](const MemoryReply& r) { l1_.prefetch_mshr(static_cast<uint32_t>(r.token), r.address); });
-  for_each_fill([this](const MemoryReply& r) { l1_.prefetch_line(static_cast<uint32_t>(r.token)); });
+  for_each_fill([this](const MemoryReply& r) {
+    const auto mshr = static_cast<uint32_t>(r.token);
+    l1_.prefetch_line(mshr);
+    simt::prefetch(&pool_[static_cast<uint32_t>(l1_.token_of(mshr))]);
+  });
 }
 
 bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {

@@ -113,6 +113,7 @@ class WarpTable {
         masks_(scheduler_count),
         dependences_(warp_slots),
         schedulers_(scheduler_count),
+        inverse_schedulers_(((1u << 16) + scheduler_count - 1) / scheduler_count),
         buffer_entries_(buffer_entries),
         stops_at_jumps_(stops_at_jumps) {}
 
@@ -139,8 +140,8 @@ class WarpTable {
     return changed;
   }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
-  uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
-  uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
+  uint32_t scheduler_of(uint32_t w) const { return w - place_of(w) * schedulers_; }
+  uint64_t bit_of(uint32_t w) const { return uint64_t{1} << place_of(w); }
   uint32_t slot_at(uint32_t scheduler, uint32_t position) const { return position * schedulers_ + scheduler; }
 
   static constexpr uint32_t nowhere = ~0u;
@@ -248,6 +249,8 @@ class WarpTable {
   }
 
  private:
+  /// w / schedulers: exact for the slots of an SM.
+  uint32_t place_of(uint32_t w) const { return w * inverse_schedulers_ >> 16; }
   bool take_record(uint32_t w, uint64_t now);
   uint8_t stop_at_jump(Warp& warp, uint8_t visible) const;
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
@@ -284,6 +287,7 @@ class WarpTable {
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
   uint64_t finished_ = 0;  // bit per slot: last instruction issued
   uint32_t schedulers_;
+  uint32_t inverse_schedulers_;  // 2^16 / schedulers, rounded up
   uint32_t buffer_entries_;
   bool stops_at_jumps_;
 };

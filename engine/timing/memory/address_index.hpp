@@ -96,7 +96,8 @@ class AddressIndex {
 };
 
 /// As AddressIndex, for entries that come and go with every request: lists of those with the same hash, whose
-/// links are in the entries. Adding and removing an entry touch its list's head, and seldom more.
+/// links are in the entries. There are at least four times as many lists as entries: finding, adding and
+/// removing one seldom touches others.
 class AddressLists {
  public:
   static constexpr uint32_t none = ~0u;
@@ -115,7 +116,7 @@ class AddressLists {
   /// The address must not be there.
   template <typename AddressOf, typename NextOf>
   void insert(uint64_t address, uint32_t number, AddressOf address_of, NextOf next_of) {
-    if (++used_ > heads_.size()) {
+    if (4 * ++used_ > heads_.size()) {
       std::vector<uint32_t> before(2 * heads_.size(), none);
       before.swap(heads_);
       for (uint32_t first : before)
@@ -145,7 +146,7 @@ class AddressLists {
 
   uint32_t shift_;
   size_t used_ = 0;
-  std::vector<uint32_t> heads_ = std::vector<uint32_t>(16, none);
+  std::vector<uint32_t> heads_ = std::vector<uint32_t>(64, none);
 };
 
 }  // namespace simt

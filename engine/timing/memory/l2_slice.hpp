@@ -99,7 +99,8 @@ class L2Slice {
   static constexpr uint32_t an_sm = ~0u;
   struct Access {
     MemoryRequest request;
-    uint32_t asker = an_sm;  // slice of another partition that requests it
+    uint64_t set_address = 0;  // as CacheAccess
+    uint32_t asker = an_sm;    // slice of another partition that requests it
   };
   struct Delayed {
     uint64_t ready;

@@ -511,6 +511,7 @@ uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
     mshrs_.emplace_back();
   } else {
     free_mshr_ = mshrs_[mshr].next;
+    if (free_mshr_ != none) simt::prefetch(&mshrs_[free_mshr_]);
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;

@@ -113,6 +113,8 @@ class SectoredCache {
     simt::prefetch(&mshrs_[mshr]);
     mshr_lists_.prefetch(unit_address(address));
   }
+  /// Of the access that waits longest for the data of an MSHR.
+  uint64_t token_of(uint32_t mshr) const { return mshrs_[mshr].token; }
   void prefetch_line(uint32_t mshr) const { simt::prefetch(lines_.data() + mshrs_[mshr].line); }
   bool ready() const { return ready_head_ != none; }
   /// Token of the oldest access whose data has arrived.
