@@ -327,9 +327,8 @@ void Gpu::run_sm(uint32_t i, Cycle end) {
 
 /// State grows early in a simulation. Short ones end before huge pages would pay.
 void Gpu::use_huge_pages_in_time() {
-  constexpr uint64_t first = 128, last = 128 << 9;
-  if (++windows_ >= first && windows_ <= last && std::has_single_bit(windows_ / first) &&
-      windows_ % first == 0)
+  constexpr uint64_t first = 128, last = 65536;
+  if (++windows_ >= first && windows_ <= last && std::has_single_bit(windows_))
     use_huge_pages(sms_.front().get());
 }
 

@@ -90,7 +90,8 @@ void L2Slice::tell_of_write(const MemoryRequest& request, uint64_t cycle) {
 
 void L2Slice::answer(uint32_t access, uint64_t cycle) {
   free_accesses_.push_back(access);
-  const auto& [request, set_address, asker] = accesses_[access];
+  const MemoryRequest& request = accesses_[access].request;
+  const uint32_t asker = accesses_[access].asker;
   if (request.kind == AccessKind::L1Writeback) return;  // no reply needed
   if (asker != an_sm) {
     far_messages_.push_back({cycle + partitions_.back(), asker, index_, FarKind::Data, request});
