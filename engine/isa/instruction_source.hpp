@@ -47,6 +47,8 @@ class CtaStream {
   /// `record.deltas` stays valid until `lookahead` more records of the same warp have been taken.
   virtual Next next(uint32_t warp, DynamicRecord& record, uint64_t now) = 0;
   static constexpr uint32_t lookahead = 8;
+  /// The warp's next record will be taken soon: brings what that touches into the host's caches.
+  virtual void prefetch(uint32_t warp) const;
 
   /// Whether a warp that got NotYet waits for other warps (at a barrier) rather than for time to pass.
   virtual bool waits_for_warps(uint32_t warp) const;
@@ -118,6 +120,7 @@ class InstructionSource {
                              const BasicBlocks* blocks, uint32_t threads);
 };
 
+inline void CtaStream::prefetch(uint32_t) const {}
 inline bool CtaStream::waits_for_warps(uint32_t) const {
   return true;
 }

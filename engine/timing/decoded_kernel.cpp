@@ -28,6 +28,16 @@ uint32_t flat_index(const Register& r, uint32_t offset) {
   return 0;
 }
 
+/// Whether Sm::synchronise() has work to do.
+constexpr bool synchronises(Operation operation) {
+  constexpr auto bit = [](Operation o) { return 1u << static_cast<uint32_t>(o); };
+  constexpr uint32_t operations =
+      bit(Operation::Barrier) | bit(Operation::BarrierArrive) | bit(Operation::MemoryBarrier) |
+      bit(Operation::AsyncCopy) | bit(Operation::AsyncCommit) | bit(Operation::AsyncWait) |
+      bit(Operation::BulkLoad) | bit(Operation::MbarrierWait) | bit(Operation::Sleep);
+  return bit(operation) & operations;
+}
+
 /// Decodes instructions as the core model of a specification understands them.
 class Decoder {
  public:
@@ -49,6 +59,8 @@ class Decoder {
     set_registers(d, s);
     d.awaited = s.destination_count > 0;
     if (control_bits_) set_issue_rule(d, s);
+    d.synchronises = synchronises(d.fixed.operation);
+    d.uses_record = d.memory_pipeline || d.constant_load || d.synchronises;
     return d;
   }
 

@@ -48,27 +48,30 @@ struct IssueRule {
   uint8_t halves_apart = 0;
 };
 
-/// A static instruction, decoded for one GPU specification.
-struct DecodedInstruction {
-  StaticInstruction fixed{};
-  Unit unit = Unit::Int;  ///< after fallback, where the GPU lacks the instruction's own unit
-  uint16_t latency = 1;   ///< core cycles
+/// A static instruction, decoded for one GPU specification. In the order of use: issue and execution touch
+/// few of the host's cache lines.
+struct alignas(64) DecodedInstruction {
+  Unit unit = Unit::Int;         ///< after fallback, where the GPU lacks the instruction's own unit
+  bool memory_pipeline = false;  ///< goes through the load/store unit
+  uint16_t latency = 1;          ///< core cycles
   uint16_t initiation_interval = 1;
-  bool memory_pipeline = false;                                ///< goes through the load/store unit
   bool constant_load = false;                                  ///< looks up the constant cache for loads
+  bool awaited = false;                                        ///< others may wait for its completion
   uint32_t constant_operand = StaticInstruction::no_constant;  ///< looks up its sub-core's constant cache for
                                                                ///< operands
-  bool awaited = false;                                        ///< others may wait for its completion
   bool variable_latency = false;
-  uint8_t read_count = 0;  ///< general registers read: distinct ones, or those of each operand slot
-  std::array<uint8_t, StaticInstruction::max_registers> reads{};
-  std::array<uint8_t, StaticInstruction::max_registers> read_slots{};  ///< with an issue rule only
+  bool synchronises = false;  ///< may make its warp wait for something other than registers
+  bool uses_record = false;   ///< more of its record than lanes and ticket
+  uint8_t read_count = 0;     ///< general registers read: distinct ones, or those of each operand slot
   uint8_t write_count = 0;
+  std::array<uint8_t, StaticInstruction::max_registers> reads{};
   std::array<uint8_t, StaticInstruction::max_registers>
-      writes_at{};        ///< base registers written, for bank conflicts
+      writes_at{};  ///< base registers written, for bank conflicts
+  std::array<uint8_t, StaticInstruction::max_registers> read_slots{};  ///< with an issue rule only
+  IssueRule issue{};
   RegisterSet touches{};  ///< registers that must not be pending when it issues
   RegisterSet writes{};   ///< registers pending until it completes
-  IssueRule issue{};
+  StaticInstruction fixed{};
 };
 
 /// A launch's instructions decoded for a specification, and what else the engine needs to know about the

@@ -1,10 +1,12 @@
 #include "timing/gpu.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "isa/paired_warps.hpp"
 #include "timing/control/observation.hpp"
+#include "timing/huge_pages.hpp"
 
 namespace simt {
 namespace {
@@ -323,7 +325,15 @@ void Gpu::run_sm(uint32_t i, Cycle end) {
   sm.requests().clear();
 }
 
+/// State grows early in a simulation. Short ones end before huge pages would pay.
+void Gpu::use_huge_pages_in_time() {
+  constexpr uint64_t first = 128, last = 65536;
+  if (++windows_ >= first && windows_ <= last && std::has_single_bit(windows_))
+    use_huge_pages(sms_.front().get());
+}
+
 void Gpu::step(Cycle end) {
+  use_huge_pages_in_time();
   const uint32_t channels = spec_.address_map.channels;
   const uint32_t parts = std::min(channels, pool_.threads() * 4);
   pool_.run(parts, [&](uint32_t i) {

@@ -105,6 +105,7 @@ class Gpu : private SampledMachine {
   void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
+  void use_huge_pages_in_time();
   void run_sm(uint32_t i, Cycle end);
   /// Passes the L2's replies to the shared instruction caches (before the SMs run a window), or lets the
   /// caches look up what the SMs have requested (after it).
@@ -144,6 +145,7 @@ class Gpu : private SampledMachine {
   Cycle longest_window_ = 1;
   Cycle now_ = 0;
   uint64_t launches_begun_ = 0;
+  uint64_t windows_ = 0;
   std::map<std::pair<std::string, size_t>, uint64_t>
       code_;  // base address, by name and number of instructions
   uint64_t next_code_;

@@ -180,6 +180,33 @@ bool LoadStoreUnit::take_results(Cycle now) {
   return changed;
 }
 
+void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const {
+  const auto for_each_look_up = [&](auto use) {
+    for (const Bank& bank : banks_)
+      for (size_t i = 0; i < bank.queue.size() && i < end - begin && bank.queue[i].ready < end; ++i)
+        use(bank.queue[i]);
+  };
+  for_each_look_up([this](const BankEntry& e) {
+    l1_.prefetch_access(e.transaction.address);
+    simt::prefetch(&pool_[e.in_flight]);
+  });
+  for_each_look_up(
+      [this](const BankEntry& e) { l1_.prefetch_found(e.transaction.address, e.transaction.address); });
+  const auto for_each_fill = [&](auto use) {
+    for (const MemoryReply& r : replies) {
+      if (r.cycle >= end) break;
+      if (!r.write && !is_fetch(r) && !(r.token & (bypass_token | store_token))) use(r);
+    }
+  };
+  for_each_fill(
+      [this](const MemoryReply& r) { l1_.prefetch_mshr(static_cast<uint32_t>(r.token), r.address); });
+  for_each_fill([this](const MemoryReply& r) {
+    const auto mshr = static_cast<uint32_t>(r.token);
+    l1_.prefetch_line(mshr);
+    simt::prefetch(&pool_[static_cast<uint32_t>(l1_.token_of(mshr))]);
+  });
+}
+
 bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
   if (next_reply >= replies.size() || replies[next_reply].cycle > now) return false;
   const MemoryReply& reply = replies[next_reply];
@@ -197,14 +224,6 @@ bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replie
     }
   }
   ++next_reply;
-  // What the next fills will touch.
-  const auto fills = [](const MemoryReply& r) {
-    return !r.write && !is_fetch(r) && !(r.token & (bypass_token | store_token));
-  };
-  if (next_reply + 6 < replies.size() && fills(replies[next_reply + 6]))
-    l1_.prefetch_mshr(static_cast<uint32_t>(replies[next_reply + 6].token), replies[next_reply + 6].address);
-  if (next_reply + 3 < replies.size() && fills(replies[next_reply + 3]))
-    l1_.prefetch_line(static_cast<uint32_t>(replies[next_reply + 3].token));
   return true;
 }
 
@@ -346,7 +365,6 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
       break;
     }
     bank.queue.push_back({t, index, now + l1_latency_});
-    l1_.prefetch_access(t.address);
     bank.last_insert = now;
     if (store) {
       ++warps_[instruction.warp].outstanding_stores;

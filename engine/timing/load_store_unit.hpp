@@ -45,6 +45,8 @@ class LoadStoreUnit {
     changed |= take_results(now);
     return changed;
   }
+  /// Brings what the cycles [begin, end) will touch into the host's caches, all at once.
+  void prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const;
   /// One core cycle. True if anything changed.
   bool cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
   /// The next cycle after `now` in which it can do something on its own, not counting replies; ~0 if none.

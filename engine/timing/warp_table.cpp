@@ -17,6 +17,7 @@ void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream
   warp.index_in_cta = index;
   warp.age = age;
   warp.resident = true;
+  positions_[w] = {nowhere, kernel.slot};
   if (kernel.control_bits) dependences_.start(w, kernel.launch.registers_per_thread);
   change_masks(scheduler_of(w)).resident |= bit_of(w);
   refresh(w);
@@ -24,6 +25,7 @@ void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream
 
 void WarpTable::retire(uint32_t w) {
   warps_[w].resident = false;
+  positions_[w].at = nowhere;
   SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t keep = ~bit_of(w);
   m.resident &= keep;
@@ -46,11 +48,15 @@ void WarpTable::retire(uint32_t w) {
 
 bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
-  DynamicRecord& record = warp.buffer[(warp.buffer_head + warp.held) % buffer_capacity];
+  DynamicRecord record;
   switch (warp.stream->next(warp.index_in_cta, record, now)) {
-    case CtaStream::Next::Record:
-      ++warp.held;
+    case CtaStream::Next::Record: {
+      if (warp.held == 0) positions_[w].at = record.static_index;
+      const uint32_t place = (warp.buffer_head + warp.held++) % buffer_capacity;
+      warp.buffer[place] = {record.static_index, record.ticket, record.mask};
+      if (warp.kernel->instructions[record.static_index].uses_record) records_[w][place] = record;
       return true;
+    }
     case CtaStream::Next::End:
       warp.stream_ended = true;
       return false;
@@ -104,8 +110,12 @@ bool WarpTable::advance(uint32_t w) {
   warp.buffer_head = static_cast<uint8_t>((warp.buffer_head + 1) % buffer_capacity);
   --warp.buffered;
   --warp.held;
+  if (warp.held > 0) positions_[w].at = warp.buffer[warp.buffer_head].static_index;
   const bool last = warp.held == 0 && warp.stream_ended;
-  if (last) finish(w);
+  if (last)
+    finish(w);
+  else if (warp.buffered == 0)
+    warp.stream->prefetch(warp.index_in_cta);
   refresh(w);
   return last;
 }
@@ -123,6 +133,7 @@ void WarpTable::drop(uint32_t w) {
   warp.source_waits = false;
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
+  positions_[w].at = warp.issued > 0 ? warp.issued_index : nowhere;
   if (!warp.fetch_pending) finish(w);  // otherwise it finishes when the fetch returns
   refresh(w);
 }

@@ -1,10 +1,12 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "isa/prefetch.hpp"
 #include "timing/decoded_kernel.hpp"
 #include "timing/dependence_counters.hpp"
 
@@ -55,11 +57,18 @@ class WarpTable {
 
   static constexpr uint32_t buffer_capacity = 4;
 
-  // In the order of use: a GPU's warps do not fit the host's caches, and an issue touches few of their lines.
+  /// What every instruction needs of its record.
+  struct Buffered {
+    uint32_t static_index = 0;
+    uint32_t ticket = 0;
+    uint64_t mask = 0;
+  };
+  // In the order of use: a GPU's warps do not fit the host's caches, and an issue touches three of their
+  // lines.
   struct alignas(64) Warp {
     // The instruction buffer: `buffered` records that can issue, plus one read ahead, so that the warp's last
     // instruction is known when it issues.
-    std::array<DynamicRecord, buffer_capacity> buffer{};
+    std::array<Buffered, buffer_capacity> buffer{};
     const DecodedKernel* kernel = nullptr;
     CtaStream* stream = nullptr;
     uint8_t buffered = 0, held = 0, buffer_head = 0;
@@ -73,12 +82,12 @@ class WarpTable {
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
-    uint64_t issued = 0;               ///< instructions
-    uint32_t issued_index = 0;         ///< static index of the last one
     uint32_t outstanding_stores = 0;   ///< not acknowledged
     uint32_t outstanding_atomics = 0;  ///< lanes
+    uint32_t issued_index = 0;         ///< static index of the last instruction issued
+    uint64_t issued = 0;               ///< instructions
+    alignas(64) RegisterSet pending{};
     uint64_t age = 0;
-    RegisterSet pending{};
     RegisterSet pending_long{};
     RegisterSet pending_short{};
     struct AsyncGroup {
@@ -99,13 +108,21 @@ class WarpTable {
   /// With `stops_at_jumps`, a buffer holds nothing behind a taken branch until go_on() is called.
   WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
       : warps_(warp_slots),
+        records_(warp_slots),
+        positions_(warp_slots),
         masks_(scheduler_count),
         dependences_(warp_slots),
         schedulers_(scheduler_count),
+        inverse_schedulers_(((1u << 16) + scheduler_count - 1) / scheduler_count),
         buffer_entries_(buffer_entries),
         stops_at_jumps_(stops_at_jumps) {}
 
   uint32_t schedulers() const { return schedulers_; }
+  /// Brings what the issue of its next instruction touches into the host's caches.
+  void prefetch(uint32_t w) const {
+    const auto* warp = reinterpret_cast<const char*>(&warps_[w]);
+    for (size_t at = 0; at < offsetof(Warp, pending_long); at += 64) simt::prefetch(warp + at);
+  }
   uint32_t slots() const { return static_cast<uint32_t>(warps_.size()); }
   Warp& operator[](uint32_t w) { return warps_[w]; }
   const Warp& operator[](uint32_t w) const { return warps_[w]; }
@@ -123,17 +140,24 @@ class WarpTable {
     return changed;
   }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
-  uint32_t scheduler_of(uint32_t w) const { return w % schedulers_; }
-  uint64_t bit_of(uint32_t w) const { return uint64_t{1} << (w / schedulers_); }
+  uint32_t scheduler_of(uint32_t w) const { return w - place_of(w) * schedulers_; }
+  uint64_t bit_of(uint32_t w) const { return uint64_t{1} << place_of(w); }
   uint32_t slot_at(uint32_t scheduler, uint32_t position) const { return position * schedulers_ + scheduler; }
+
+  static constexpr uint32_t nowhere = ~0u;
+  /// Static index of the warp's next instruction; without one, such as at a barrier, of the last it issued.
+  uint32_t position(uint32_t w) const { return positions_[w].at; }
+  uint16_t launch_slot(uint32_t w) const { return positions_[w].launch_slot; }
 
   void start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot, uint16_t index,
              uint64_t age);
   void retire(uint32_t w);
 
-  const DynamicRecord& next_record(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
+  const Buffered& next(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
+  /// Of an instruction that uses its record.
+  const DynamicRecord& next_record(uint32_t w) const { return records_[w][warps_[w].buffer_head]; }
   const DecodedInstruction& next_instruction(uint32_t w) const {
-    return warps_[w].kernel->instructions[next_record(w).static_index];
+    return warps_[w].kernel->instructions[next(w).static_index];
   }
   /// Address of the warp's next instruction, fetched from the stream if necessary. 0 at the end of the
   /// stream, or if it currently has no record.
@@ -225,6 +249,8 @@ class WarpTable {
   }
 
  private:
+  /// w / schedulers: exact for the slots of an SM.
+  uint32_t place_of(uint32_t w) const { return w * inverse_schedulers_ >> 16; }
   bool take_record(uint32_t w, uint64_t now);
   uint8_t stop_at_jump(Warp& warp, uint8_t visible) const;
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
@@ -247,6 +273,12 @@ class WarpTable {
   void update_async_wait(uint32_t w);
 
   std::vector<Warp> warps_;
+  std::vector<std::array<DynamicRecord, buffer_capacity>> records_;  // by place in the warps' buffers
+  struct Position {
+    uint32_t at = nowhere;
+    uint16_t launch_slot = 0;
+  };
+  std::vector<Position> positions_;
   std::vector<SchedulerMasks> masks_;
   uint32_t masks_changed_ = 0;  // bit per scheduler
   DependenceCounters dependences_;
@@ -255,6 +287,7 @@ class WarpTable {
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
   uint64_t finished_ = 0;  // bit per slot: last instruction issued
   uint32_t schedulers_;
+  uint32_t inverse_schedulers_;  // 2^16 / schedulers, rounded up
   uint32_t buffer_entries_;
   bool stops_at_jumps_;
 };

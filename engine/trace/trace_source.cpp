@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "isa/classify.hpp"
+#include "isa/prefetch.hpp"
 #include "trace/address_list.hpp"
 
 namespace simt {
@@ -47,6 +48,7 @@ class TraceSource::Stream : public CtaStream {
     }
   }
 
+  void prefetch(uint32_t warp) const override { simt::prefetch(&cursors_[warp]); }
   uint32_t warps() const override { return static_cast<uint32_t>(cursors_.size()); }
   const CtaPosition& position() const { return position_; }
 
@@ -72,21 +74,22 @@ class TraceSource::Stream : public CtaStream {
   }
 
  private:
-  struct Cursor {
-    std::shared_ptr<const StoreBlock> block;
-    std::shared_ptr<const StoreBlock> previous_block;  ///< differences of its last records are still in use
-    uint32_t warp = 0;
+  // Every record needs the host's first cache line of it.
+  struct alignas(64) Cursor {
     uint32_t next_static = 0;
     uint32_t run_left = 0;
-    uint32_t piece = 0;  ///< number of the piece, to recognise slot states of earlier ones
     uint64_t mask = 0;
     uint64_t left = 0;  ///< instructions of the piece beyond the run
     ByteReader runs;
     ByteReader data;
+    uint32_t piece = 0;  ///< number of the piece, to recognise slot states of earlier ones
+    uint32_t warp = 0;
     const uint64_t* first_base = nullptr;
     uint32_t first_left = 0;
     size_t next_block = 0;
     std::vector<SlotState> slots;
+    std::shared_ptr<const StoreBlock> block;
+    std::shared_ptr<const StoreBlock> previous_block;  ///< differences of its last records are still in use
   };
 
   void enter(Cursor& c, const std::shared_ptr<const StoreBlock>& block, const StoreBlock::Piece& piece) {
@@ -226,10 +229,10 @@ class TraceSource::Stream : public CtaStream {
   }
 
   TraceSource& source_;
+  std::vector<Cursor> cursors_;
   uint64_t ordinal_;
   size_t first_block_ = 0, last_block_ = 0;
   CtaPosition position_;
-  std::vector<Cursor> cursors_;
 };
 
 TraceSource::TraceSource(StoredKernel kernel, const OpcodeTable& table, Fetch fetch)

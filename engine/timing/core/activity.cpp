@@ -142,11 +142,9 @@ StallReason ActivityRecorder::state_of(uint32_t w) const {
 
 void ActivityRecorder::take_samples(uint64_t times) {
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
-    const WarpTable::Warp& warp = warps_[w];
-    if (!warp.resident || (warp.held == 0 && warp.issued == 0)) continue;
-    // A warp without a next instruction, such as one at a barrier, is attributed to its last instruction.
-    const uint32_t at = warp.held > 0 ? warps_.next_record(w).static_index : warp.issued_index;
-    activity_[warp.kernel->slot].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
+    const uint32_t at = warps_.position(w);
+    if (at == WarpTable::nowhere) continue;
+    activity_[warps_.launch_slot(w)].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
   }
 }
 

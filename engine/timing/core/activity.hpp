@@ -46,7 +46,7 @@ class ActivityRecorder {
     ++counters[Counter::ctas];
     counters[Counter::warps] += kernel.warps_per_cta;
   }
-  void issued(uint16_t slot, const DynamicRecord& record) {
+  void issued(uint16_t slot, const WarpTable::Buffered& record) {
     Counters& counters = counters_[slot];
     ++counters[Counter::warp_instructions];
     const auto threads = static_cast<uint64_t>(std::popcount(record.mask));
@@ -57,7 +57,7 @@ class ActivityRecorder {
   }
 
   /// The control bits of the instruction that has issued do not cover its dependences.
-  void uncovered(uint16_t slot, const DynamicRecord& record) {
+  void uncovered(uint16_t slot, const WarpTable::Buffered& record) {
     ++counters_[slot][Counter::uncovered_dependences];
     ++activity_[slot].uncovered[record.static_index];
   }

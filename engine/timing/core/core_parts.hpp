@@ -31,7 +31,7 @@ struct CoreParts {
 /// An instruction being issued by a scheduler.
 struct Issued {
   const DecodedInstruction& instruction;
-  const DynamicRecord& record;
+  const DynamicRecord& record;  ///< if the instruction uses it
   uint32_t warp;
   uint16_t slot;       ///< of its launch
   uint32_t in_flight;  ///< its index in the pool; none for fixed-latency instructions

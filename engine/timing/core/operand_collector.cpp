@@ -71,7 +71,7 @@ inline bool OperandCollector::allocate(size_t u) {
   if (d.read_count == 0) ready_collectors_ |= 1u << c;
   for (uint32_t i = 0; i < d.read_count; ++i) {
     const uint32_t bank = bank_of(d.reads[i], oldest.warp, oldest.scheduler);
-    bank_queues_[bank].push(static_cast<uint8_t>(c));
+    push(bank_queues_[bank], static_cast<uint8_t>(c * StaticInstruction::max_registers + i));
     banks_waiting_ |= uint64_t{1} << bank;
   }
   refused_[divided_ ? oldest.scheduler : 0] &= ~(1u << u);
@@ -103,7 +103,7 @@ void OperandCollector::step() {
   for (uint64_t reading = banks_waiting_ & ~banks_written_; reading; reading &= reading - 1) {
     const auto bank = static_cast<uint32_t>(std::countr_zero(reading));
     BankQueue& queue = bank_queues_[bank];
-    const uint8_t c = queue.pop();
+    const uint32_t c = pop(queue) / StaticInstruction::max_registers;
     if (queue.count == 0)
       banks_waiting_ &= ~(uint64_t{1} << bank);
     else

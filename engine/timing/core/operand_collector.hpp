@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "timing/core/in_flight.hpp"
@@ -109,18 +110,22 @@ class OperandCollector {
   std::array<Latches, unit_count> issue_{};
   std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};
   std::array<uint32_t, unit_count> execute_full_{};
-  /// Collectors waiting for a bank, in order. Has room for every operand of every collector. An empty queue
-  /// begins anew at its first place, so that few of the host's cache lines are in use.
+  /// Operands waiting for a bank, in order: a list through next_operand_, so that few of the host's cache
+  /// lines are in use. An operand is its collector times max_registers plus its place in the instruction.
   struct BankQueue {
-    uint16_t head = 0, count = 0;
-    std::array<uint8_t, max_collectors * StaticInstruction::max_registers> collectors{};
-    void push(uint8_t c) { collectors[(head + count++) % collectors.size()] = c; }
-    uint8_t pop() {
-      const uint8_t c = collectors[head];
-      head = --count == 0 ? uint16_t{0} : static_cast<uint16_t>((head + 1u) % collectors.size());
-      return c;
-    }
+    uint8_t first = 0, last = 0;
+    uint16_t count = 0;
   };
+  void push(BankQueue& queue, uint8_t operand) {
+    (queue.count++ == 0 ? queue.first : next_operand_[queue.last]) = operand;
+    queue.last = operand;
+  }
+  uint8_t pop(BankQueue& queue) {
+    const uint8_t operand = std::exchange(queue.first, next_operand_[queue.first]);
+    --queue.count;
+    return operand;
+  }
+  std::array<uint8_t, max_collectors * StaticInstruction::max_registers> next_operand_{};
   std::vector<BankQueue> bank_queues_;
   uint64_t banks_waiting_ = 0;
   uint64_t banks_written_ = 0;

@@ -213,7 +213,7 @@ void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {
       const WarpTable::Warp& warp = warps_[w];
       if (!warp.resident || warp.cta_slot != i) continue;
       for (uint32_t k = 0; k < warp.held; ++k) {
-        const DynamicRecord& r = warp.buffer[(warp.buffer_head + k) % WarpTable::buffer_capacity];
+        const WarpTable::Buffered& r = warp.buffer[(warp.buffer_head + k) % WarpTable::buffer_capacity];
         d.buffered += {1, static_cast<uint64_t>(std::popcount(r.mask))};
       }
       if (cta.kernel->observed_blocks) observer_.under_way(w, now, d.blocks);

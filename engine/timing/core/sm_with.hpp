@@ -34,6 +34,7 @@ class SmWith final : public Sm {
 
 template <CoreModel Core>
 void SmWith<Core>::run(Cycle begin, Cycle end) {
+  load_store_.prefetch(begin, end, replies_);
   for (Cycle now = begin; now < end;) {
     const Cycle outside = next_outside_event();
     const Cycle wake = std::min(end, std::min(own_event_, outside));
@@ -146,16 +147,11 @@ void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
     issue_instruction(w, now);
   }
   schedulers_[s]->issued(position);
-}
-
-/// Whether Sm::synchronise() has work to do.
-constexpr bool synchronises(Operation operation) {
-  constexpr auto bit = [](Operation o) { return 1u << static_cast<uint32_t>(o); };
-  constexpr uint32_t operations =
-      bit(Operation::Barrier) | bit(Operation::BarrierArrive) | bit(Operation::MemoryBarrier) |
-      bit(Operation::AsyncCopy) | bit(Operation::AsyncCommit) | bit(Operation::AsyncWait) |
-      bit(Operation::BulkLoad) | bit(Operation::MbarrierWait) | bit(Operation::Sleep);
-  return bit(operation) & operations;
+  // A warp that may issue in the next cycle comes into the host's caches meanwhile.
+  if (const uint64_t others = could_issue & ~chosen) {
+    const uint64_t later = others & ~(chosen | (chosen - 1));
+    warps_.prefetch(warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(later ? later : others))));
+  }
 }
 
 template <CoreModel Core>
@@ -178,23 +174,24 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
 template <CoreModel Core>
 void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
   WarpTable::Warp& warp = warps_[w];
+  const WarpTable::Buffered next = warps_.next(w);
   const DynamicRecord& record = warps_.next_record(w);  // valid until advance()
-  const DecodedInstruction& d = warp.kernel->instructions[record.static_index];
+  const DecodedInstruction& d = warp.kernel->instructions[next.static_index];
   const uint16_t slot = warp.kernel->slot;
-  recorder_.issued(slot, record);
+  recorder_.issued(slot, next);
   ++warp.issued;
-  warp.issued_index = record.static_index;
+  warp.issued_index = next.static_index;
   if (warp.kernel->observed_blocks) [[unlikely]]
-    observer_.issued(w, record.static_index, now);
+    observer_.issued(w, next.static_index, now);
 
   uint32_t in_flight = InFlightPool::none;
   if (d.memory_pipeline) in_flight = put_in_flight(w, d, record);
-  if (synchronises(d.fixed.operation)) synchronise(w, d, record, in_flight, now);
+  if (d.synchronises) synchronise(w, d, record, in_flight, now);
   warps_.reserve(w, d);
-  if (d.issue.present && !warps_.dependences().issue(w, d, record.mask, now)) [[unlikely]]
-    recorder_.uncovered(slot, record);
+  if (d.issue.present && !warps_.dependences().issue(w, d, next.mask, now)) [[unlikely]]
+    recorder_.uncovered(slot, next);
   core_.dispatch({d, record, w, slot, in_flight}, now);
-  if (record.ticket) defer(warp, record.ticket, now);
+  if (next.ticket) defer(warp, next.ticket, now);
   const uint16_t cta_slot = warp.cta_slot, index_in_cta = warp.index_in_cta;
   if (warps_.advance(w)) ctas_.exit(cta_slot, index_in_cta, now);
   // What is fetched in a cycle can issue in the next.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "isa/prefetch.hpp"
+
 namespace simt {
 
 /// Maps addresses to the numbers of the entries that hold them: an open-addressing hash table, at most half
@@ -34,8 +36,16 @@ class AddressIndex {
       if (slot.hash == hash && address_of(slot.number) == address) return slot.number;
     }
   }
+  /// What find() returns, save that it may be another entry with the same hash. Touches no entry.
+  uint32_t likely(uint64_t address) const {
+    const uint32_t hash = hash_of(address);
+    for (size_t at = hash & mask();; at = (at + 1) & mask()) {
+      const Slot slot = slots_[at];
+      if (slot.number == none || slot.hash == hash) return slot.number;
+    }
+  }
   /// Brings what find() reads first into the host's caches.
-  void prefetch(uint64_t address) const { __builtin_prefetch(&slots_[hash_of(address) & mask()]); }
+  void prefetch(uint64_t address) const { simt::prefetch(&slots_[hash_of(address) & mask()]); }
   /// The address must not be in the table.
   void insert(uint64_t address, uint32_t number) {
     if (2 * ++used_ > slots_.size()) grow();
@@ -83,6 +93,60 @@ class AddressIndex {
   uint32_t shift_;
   size_t used_ = 0;
   std::vector<Slot> slots_ = std::vector<Slot>(least_slots);
+};
+
+/// As AddressIndex, for entries that come and go with every request: lists of those with the same hash, whose
+/// links are in the entries. There are at least four times as many lists as entries: finding, adding and
+/// removing one seldom touches others.
+class AddressLists {
+ public:
+  static constexpr uint32_t none = ~0u;
+
+  explicit AddressLists(uint32_t unit_bytes)
+      : shift_(static_cast<uint32_t>(std::bit_width(unit_bytes) - 1)) {}
+
+  /// next_of(number): the entry's link, a reference.
+  template <typename AddressOf, typename NextOf>
+  uint32_t find(uint64_t address, AddressOf address_of, NextOf next_of) const {
+    uint32_t number = head(address);
+    while (number != none && address_of(number) != address) number = next_of(number);
+    return number;
+  }
+  void prefetch(uint64_t address) const { simt::prefetch(&heads_[list_of(address)]); }
+  /// The address must not be there.
+  template <typename AddressOf, typename NextOf>
+  void insert(uint64_t address, uint32_t number, AddressOf address_of, NextOf next_of) {
+    if (4 * ++used_ > heads_.size()) {
+      std::vector<uint32_t> before(2 * heads_.size(), none);
+      before.swap(heads_);
+      for (uint32_t first : before)
+        while (first != none) {
+          const uint32_t moved = std::exchange(first, next_of(first));
+          next_of(moved) = std::exchange(head(address_of(moved)), moved);
+        }
+    }
+    next_of(number) = std::exchange(head(address), number);
+  }
+  /// It must be there.
+  template <typename NextOf>
+  void erase(uint64_t address, uint32_t number, NextOf next_of) {
+    --used_;
+    uint32_t* at = &head(address);
+    while (*at != number) at = &next_of(*at);
+    *at = next_of(number);
+  }
+
+ private:
+  size_t list_of(uint64_t address) const {
+    const uint64_t unit = address >> shift_;
+    return ((unit >> 2) * 0x9e3779b97f4a7c15ull >> 34 << 2 | (unit & 3)) & (heads_.size() - 1);
+  }
+  uint32_t& head(uint64_t address) { return heads_[list_of(address)]; }
+  uint32_t head(uint64_t address) const { return heads_[list_of(address)]; }
+
+  uint32_t shift_;
+  size_t used_ = 0;
+  std::vector<uint32_t> heads_ = std::vector<uint32_t>(64, none);
 };
 
 }  // namespace simt

@@ -101,7 +101,6 @@ void DramChannel::column_command(uint32_t b, uint64_t cycle) {
   last_data_ = std::max(cycle + (bank.request.write ? spec_.wl : spec_.cl), last_data_ + 1);
   if (--bank.request.sectors > 0) return;  // the next sector needs another column command
   data_.push_back({last_data_, bank.request});
-  just_read_ = !bank.request.write;
   bank.activity.pending_cycles += cycle + 1 - bank.taken_at;
   const uint64_t others = ~(uint64_t{1} << b);
   busy_banks_ &= others;
@@ -195,7 +194,6 @@ void DramChannel::append_bank_activity(uint64_t cycle, std::vector<BankActivity>
 }
 
 void DramChannel::tick(uint64_t cycle) {
-  just_read_ = false;
   if (cycle >= refresh_at_) refresh(cycle);
   if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
     const DramRequest& request = data_.front().request;

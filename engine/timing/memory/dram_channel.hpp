@@ -42,11 +42,13 @@ class DramChannel {
   void serve_at_once(const DramRequest& request);
   bool idle() const { return held_ == 0; }
 
-  /// The read whose data this cycle's command has set on its way, and the one whose data arrives next; or
-  /// nullptr.
-  const DramRequest* just_read() const { return just_read_ ? &data_.back().request : nullptr; }
-  const DramRequest* next_arriving() const {
-    return data_.empty() || data_.front().request.write ? nullptr : &data_.front().request;
+  /// Calls use(request) for the reads whose data can be taken in command cycles [begin, end).
+  template <typename Use>
+  void for_each_arriving(uint64_t begin, uint64_t end, Use use) const {
+    const uint64_t most = end - begin;  // one a cycle
+    for (size_t i = 0; i < returned_.size() && i < most; ++i) use(returned_[i]);
+    for (size_t i = 0; i + returned_.size() < most && i < data_.size() && data_[i].ready < end; ++i)
+      if (!data_[i].request.write) use(data_[i].request);
   }
 
   bool has_returned() const { return !returned_.empty(); }
@@ -121,7 +123,6 @@ class DramChannel {
   // These, by the command that the request needs next.
   uint64_t reading_ = 0, writing_ = 0, opening_ = 0, closing_ = 0;
   uint32_t in_banks_ = 0;
-  bool just_read_ = false;
   uint16_t latest_slot_ = 0;  // of the latest request, whose launch is charged with pending cycles
   uint32_t priority_ = 0;
   uint64_t quiet_until_ = 0;  // no command is allowed before, unless a bank gets a request or is refreshed

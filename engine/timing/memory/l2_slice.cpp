@@ -32,9 +32,10 @@ void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
   const bool far = partitions_.of_port(packet.sm) != partition_;
   for (uint32_t s = 0; s < packet.sectors; ++s) {
     const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-    const uint32_t access = add_access(packet, an_sm);
-    accesses_[access].request.address += uint64_t{s} * sector_bytes;
-    accesses_[access].request.sectors = 1;
+    MemoryRequest request = packet;
+    request.address += uint64_t{s} * sector_bytes;
+    request.sectors = 1;
+    const uint32_t access = add_access(request, an_sm);
     if (far)
       insert_by_time(far_, {ready, access});
     else
@@ -45,12 +46,13 @@ void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
 
 uint32_t L2Slice::add_access(const MemoryRequest& request, uint32_t asker) {
   if (free_accesses_.empty()) {
-    accesses_.push_back({request, asker});
+    accesses_.push_back({request, map_.local_address(request.address), asker});
     return static_cast<uint32_t>(accesses_.size() - 1);
   }
   const uint32_t access = free_accesses_.back();
   free_accesses_.pop_back();
-  accesses_[access] = {request, asker};
+  if (!free_accesses_.empty()) simt::prefetch(&accesses_[free_accesses_.back()]);
+  accesses_[access] = {request, map_.local_address(request.address), asker};
   return access;
 }
 
@@ -88,7 +90,8 @@ void L2Slice::tell_of_write(const MemoryRequest& request, uint64_t cycle) {
 
 void L2Slice::answer(uint32_t access, uint64_t cycle) {
   free_accesses_.push_back(access);
-  const auto& [request, asker] = accesses_[access];
+  const MemoryRequest& request = accesses_[access].request;
+  const uint32_t asker = accesses_[access].asker;
   if (request.kind == AccessKind::L1Writeback) return;  // no reply needed
   if (asker != an_sm) {
     far_messages_.push_back({cycle + partitions_.back(), asker, index_, FarKind::Data, request});
@@ -133,7 +136,7 @@ bool L2Slice::look_up(uint32_t asked, uint64_t cycle) {
     return false;
   CacheAccess access;
   access.address = request.address;
-  access.set_address = map_.local_address(request.address);
+  access.set_address = accesses_[asked].set_address;
   access.token = asked;
   access.time = ++access_order_;
   access.byte_mask = request.byte_mask;
@@ -171,6 +174,19 @@ bool L2Slice::look_up(uint32_t asked, uint64_t cycle) {
   return true;
 }
 
+void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) const {
+  const uint64_t most = end - begin;  // one look-up a cycle
+  // Requests that are left over from the last window wait for something: few of them will be looked up.
+  const uint64_t left = std::min<uint64_t>(requests_.size(), refused_ ? 1 : (most + 3) / 4);
+  const auto for_each = [&](auto use) {
+    for (size_t i = 0; i < left; ++i) use(accesses_[requests_[i]]);
+    for (size_t i = 0; i + requests_.size() < most && i < near_.size() && near_[i].ready < end; ++i)
+      use(accesses_[near_[i].access]);
+  };
+  for_each([this](const Access& a) { cache_.prefetch_access(a.request.address); });
+  for_each([this](const Access& a) { cache_.prefetch_found(a.request.address, a.set_address); });
+}
+
 void L2Slice::tick(uint64_t cycle) {
   drop_outdated(cycle);
   if (cache_.ready() && reply_room()) {
@@ -185,7 +201,7 @@ void L2Slice::tick(uint64_t cycle) {
   if (!from_dram_.empty()) {
     cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
     from_dram_.pop_front();
-    if (cache_.ready()) __builtin_prefetch(&accesses_[cache_.next_ready()]);
+    if (cache_.ready()) simt::prefetch(&accesses_[cache_.next_ready()]);
   }
   if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
     const CacheMiss& miss = cache_.front_miss();
@@ -213,9 +229,6 @@ void L2Slice::tick(uint64_t cycle) {
     if (from) {
       requests_.push_back(from->front().access);
       from->pop_front();
-      // What the next look-ups will touch: first the access, then what its address leads to.
-      if (from->size() > 3) __builtin_prefetch(&accesses_[(*from)[3].access]);
-      if (from->size() > 1) cache_.prefetch_access(accesses_[(*from)[1].access].request.address);
     }
   }
   if (!requests_.empty() || !from_dram_.empty() || !cache_.miss_queue_empty() || cache_.ready()) {

@@ -76,7 +76,9 @@ class L2Slice {
     wake_ = 0;
   }
 
-  /// Bring what take_data() will touch into the host's caches, one after the other.
+  /// Bring what the look-ups before L2 cycle `end`, and fills with data from DRAM, will touch into the host's
+  /// caches.
+  void prefetch_accesses(uint64_t begin, uint64_t end) const;
   void prefetch_mshr(const DramRequest& request) const {
     cache_.prefetch_mshr(request.mshr, request.address);
   }
@@ -97,7 +99,8 @@ class L2Slice {
   static constexpr uint32_t an_sm = ~0u;
   struct Access {
     MemoryRequest request;
-    uint32_t asker = an_sm;  // slice of another partition that requests it
+    uint64_t set_address = 0;  // as CacheAccess
+    uint32_t asker = an_sm;    // slice of another partition that requests it
   };
   struct Delayed {
     uint64_t ready;

@@ -29,6 +29,16 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
   last_served_ = slices - 1;
 }
 
+void MemoryChannel::prefetch(uint64_t end) const {
+  for (const auto& slice : slices_) slice->prefetch_accesses(l2_tick_, end);
+  if (dram_.idle()) return;
+  const uint64_t dram_end = l2_to_dram_.after(end - 1);
+  dram_.for_each_arriving(dram_tick_, dram_end,
+                          [this](const DramRequest& r) { slices_[r.slice]->prefetch_mshr(r); });
+  dram_.for_each_arriving(dram_tick_, dram_end,
+                          [this](const DramRequest& r) { slices_[r.slice]->prefetch_line(r); });
+}
+
 void MemoryChannel::send_replies(uint64_t tick) {
   for (uint32_t s = 0; s < slices_.size(); ++s) {
     if (!slices_[s]->has_reply()) continue;
@@ -65,9 +75,6 @@ void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
     }
   }
   if (!spec_.dram.simple) dram_.tick(tick);
-  // What taking the data will touch comes into the host's caches while the data is on its way.
-  if (const DramRequest* read = dram_.just_read()) slices_[read->slice]->prefetch_mshr(*read);
-  if (const DramRequest* arriving = dram_.next_arriving()) slices_[arriving->slice]->prefetch_line(*arriving);
   for (uint32_t slice : dram_.writes_done()) {
     if (own_credit_[slice] > 0)
       --own_credit_[slice];
@@ -121,6 +128,7 @@ uint64_t MemoryChannel::next_core_event() const {
 void MemoryChannel::run(uint64_t last_core_cycle) {
   const uint64_t l2_end = core_to_l2_.after(last_core_cycle);
   const uint64_t network_end = core_to_network_.after(last_core_cycle);
+  if (l2_tick_ < l2_end) prefetch(l2_end);
   while (l2_tick_ < l2_end) {
     const uint64_t next = next_l2_event();
     if (next > l2_tick_) {

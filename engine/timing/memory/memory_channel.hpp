@@ -45,6 +45,9 @@ class MemoryChannel {
   uint64_t next_core_event() const;
 
  private:
+  /// Brings what the L2 cycles before `end` will touch into the host's caches, all at once: the last window
+  /// left little there.
+  void prefetch(uint64_t end) const;
   void send_replies(uint64_t tick);
   void dram_tick(uint64_t tick, uint64_t now);
   /// Whether a tick of the DRAM could do more than refresh banks, which can be made up for.

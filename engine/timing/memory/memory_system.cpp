@@ -104,7 +104,14 @@ uint32_t MemorySystem::data_flits(bool carries_data) const {
 }
 
 void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
-  for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (uint32_t c = first; c < last; ++c) {
+    for (uint32_t s = 0; s < per_channel; ++s) {
+      deliver(c * per_channel + s, delivered_until_);
+      if (output_buffers_[c * per_channel + s].empty()) channels_[c]->refused(s).clear();
+    }
+    channels_[c]->run(end - 1);
+  }
 }
 
 void MemorySystem::exchange_far_messages() {
@@ -215,13 +222,7 @@ void MemorySystem::advance_requests(Cycle end) {
     network_counters_[slot][Counter::network_request_wait] += waited;
   }
   senders.drop_taken();
-  for (uint32_t slice = 0; slice < slices_; ++slice) {
-    deliver(slice, l2_end);
-    if (output_buffers_[slice].empty())
-      channels_[slice / spec_.address_map.slices_per_channel]
-          ->refused(slice % spec_.address_map.slices_per_channel)
-          .clear();
-  }
+  delivered_until_ = l2_end;
 }
 
 void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
@@ -318,11 +319,16 @@ void MemorySystem::restore_l2(const std::vector<std::vector<CacheLine>>& content
 
 Cycle MemorySystem::next_event() const {
   if (!request_network_.idle() || !reply_network_.idle()) return 0;
-  for (const auto& buffer : output_buffers_)
-    if (!buffer.empty()) return 0;
   for (const auto& waiting : requests_)
     if (!waiting.empty()) return 0;
   Cycle next = ~Cycle{0};
+  const ClockRatio l2_to_core{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz};
+  for (const auto& buffer : output_buffers_) {
+    if (buffer.empty()) continue;
+    // What arrives before the slices go on is looked up after the L2's latency.
+    if (buffer.front().l2_cycle >= delivered_until_) return 0;
+    next = std::min(next, l2_to_core.at_or_after(buffer.front().l2_cycle + spec_.l2.latency - 1));
+  }
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   for (const auto& channel : channels_) {
     for (uint32_t s = 0; s < per_channel; ++s)

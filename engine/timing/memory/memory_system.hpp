@@ -105,7 +105,8 @@ class MemorySystem {
   uint64_t request_tick_ = 0, reply_tick_ = 0;      // next interconnect cycle of each direction
   std::vector<RingQueue<Arrival>> output_buffers_;  // request direction, per slice
   std::vector<uint64_t> next_arrival_;              // per slice: L2 cycle after the last packet taken
-  std::vector<uint64_t> request_busy_until_;        // per slice, with packets of several flits
+  uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
+  std::vector<uint64_t> request_busy_until_;  // per slice, with packets of several flits
   std::vector<uint64_t>
       reply_port_;  // per SM: flits until which its port is occupied, of `sm_port_sectors` per cycle
   struct LastReply {

@@ -33,7 +33,7 @@ SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
       ways_(spec.ways),
       allocate_on_miss_(spec.allocation == CacheAllocation::OnMiss),
       line_index_(spec.line_bytes),
-      mshr_index_(unit_bytes_) {
+      mshr_lists_(unit_bytes_) {
   resize();
 }
 
@@ -511,11 +511,14 @@ uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
     mshrs_.emplace_back();
   } else {
     free_mshr_ = mshrs_[mshr].next;
+    if (free_mshr_ != none) simt::prefetch(&mshrs_[free_mshr_]);
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
   mshrs_[mshr].line = line;
-  mshr_index_.insert(address, mshr);
+  mshr_lists_.insert(
+      address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
+      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
   ++mshrs_used_;
   return mshr;
 }
@@ -541,7 +544,8 @@ void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
 }
 
 void SectoredCache::free_mshr(uint32_t mshr) {
-  mshr_index_.erase(mshrs_[mshr].address, mshr);
+  mshr_lists_.erase(mshrs_[mshr].address, mshr,
+                    [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
   mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
   --mshrs_used_;
 }

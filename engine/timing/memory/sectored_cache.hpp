@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "isa/prefetch.hpp"
 #include "stats/counters.hpp"
 #include "timing/memory/address_index.hpp"
 #include "timing/memory/clock.hpp"
@@ -92,17 +93,29 @@ class SectoredCache {
   }
   /// The same, with the MSHR that the miss named.
   void fill(uint32_t mshr, uint64_t address, uint64_t time);
-  /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the latter's MSHR,
-  /// then the line that it names.
+  /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the indices or the
+  /// MSHR, then the line that they name.
   void prefetch_access(uint64_t address) const {
     line_index_.prefetch(line_address(address));
-    mshr_index_.prefetch(unit_address(address));
+    mshr_lists_.prefetch(unit_address(address));
+  }
+  /// What access() will touch beyond the indices: the line, or the first candidate for replacement.
+  void prefetch_found(uint64_t address, uint64_t set_address) const {
+    const uint32_t line = line_index_.likely(line_address(address));
+    if (line != none) {
+      simt::prefetch(&lines_[line]);
+      return;
+    }
+    const Set& set = sets_[set_of(set_address)];
+    if (set.oldest != none) simt::prefetch(&lines_[set.oldest]);
   }
   void prefetch_mshr(uint32_t mshr, uint64_t address) const {
-    __builtin_prefetch(&mshrs_[mshr]);
-    mshr_index_.prefetch(unit_address(address));
+    simt::prefetch(&mshrs_[mshr]);
+    mshr_lists_.prefetch(unit_address(address));
   }
-  void prefetch_line(uint32_t mshr) const { __builtin_prefetch(lines_.data() + mshrs_[mshr].line); }
+  /// Of the access that waits longest for the data of an MSHR.
+  uint64_t token_of(uint32_t mshr) const { return mshrs_[mshr].token; }
+  void prefetch_line(uint32_t mshr) const { simt::prefetch(lines_.data() + mshrs_[mshr].line); }
   bool ready() const { return ready_head_ != none; }
   /// Token of the oldest access whose data has arrived.
   uint64_t next_ready() const { return mshrs_[ready_head_].token; }
@@ -159,6 +172,7 @@ class SectoredCache {
     uint32_t count = 0;                   // accesses merged since it was taken
     uint32_t next = none;                 // whose data has arrived, or that is free
     uint32_t line = none;                 // that waits for the data, unless it has been invalidated since
+    uint32_t next_in_list = none;         // of mshr_lists_
     bool atomic = false;
     bool arrived = false;  // the data; accesses may still wait for their turn
   };
@@ -200,7 +214,9 @@ class SectoredCache {
     return line_index_.find(line_address, [this](uint32_t line) { return lines_[line].tag; });
   }
   uint32_t find_mshr(uint64_t unit_address) const {
-    return mshr_index_.find(unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; });
+    return mshr_lists_.find(
+        unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; },
+        [this](uint32_t mshr) { return mshrs_[mshr].next_in_list; });
   }
   uint32_t add_mshr(uint64_t address, uint32_t line);
   /// The data of an MSHR is in the sector, if that is reserved.
@@ -228,7 +244,7 @@ class SectoredCache {
 
   std::vector<Mshr> mshrs_;
   uint32_t free_mshr_ = none;
-  AddressIndex mshr_index_;
+  AddressLists mshr_lists_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;
   std::vector<Waiting> waiting_;
