@@ -108,7 +108,7 @@ def test_one_rounding(type_: str, dtype: type) -> None:
 
 @ptx_only("machine code of sm_100 and later is not executed")
 def test_pairs_are_contracted() -> None:
-    """ptxas 13 makes one FFMA2 (sm_100) or two FFMA (sm_120) of a product and a sum, unless they name a rounding."""
+    """ptxas 13 makes one FFMA2 (sm_100) or two FFMA (sm_120) of a product and a sum that name no rounding."""
     random = np.random.default_rng(7)
     a, b, c = (random.uniform(-4, 4, 128).astype(np.float32) for _ in range(3))
     c[::2] = (a * b)[::2]
