@@ -98,6 +98,15 @@ struct Extreme {
   }
 };
 
+/// Minimum or maximum of three, or of their magnitudes.
+template <bool greater, bool nan, bool magnitudes>
+struct ExtremeOfThree {
+  float operator()(float a, float b, float c) const {
+    const Extreme<greater, nan, false> of;
+    return magnitudes ? of(of(std::fabs(a), std::fabs(b)), std::fabs(c)) : of(of(a, b), c);
+  }
+};
+
 /// An f32 result of F as an instruction writes it.
 template <class F, bool ftz, Clamp clamp, class... T>
 inline float rounded(T... operands) {

@@ -61,6 +61,7 @@ instructions::TypeClasses classes_of(const Lowerer& l) {
       ptx::is_signed(l.type(1)) || ptx::is_signed(l.type(2)) ? signed_sources : TypeClasses{0};
   if (type == Type::Pred) return pred | sources;
   if (!ptx::is_float(type)) return (eight ? wide : narrow) | sources;
+  if (type == Type::F32x2) return f32x2 | sources;
   if (eight) return f64 | sources;
   return (type == Type::F32 || type == Type::TF32 ? f32 : half) | sources;
 }

@@ -28,6 +28,20 @@ void lower_move(Lowerer& l) {
   }
 }
 
+/// Minimum and maximum. Those of three operands are two, as ptxas makes of them for sm_120; sm_100 has
+/// FMNMX3.
+void lower_extreme(Lowerer& l) {
+  const Type type = l.type();
+  if (l.operand_count() == 4) return l.chain({"FMNMX", "FMNMX"});
+  if (type == Type::F64) return l.chain({"DSETP", "FSEL", "FSEL"});
+  if (ptx::is_float(type))
+    l.one(type == Type::F32 ? "FMNMX" : "HMNMX2");
+  else if (ptx::bytes(type) == 8)
+    l.chain({"ISETP", "ISETP.EX", "SEL", "SEL"});
+  else
+    l.one("IMNMX");
+}
+
 void lower_reciprocal(Lowerer& l) {
   if (l.has("approx")) return lower_special_function(l);
   if (l.type() == Type::F64) return l.chain({"MUFU.RCP64H", "DFMA", "DFMA", "DFMA", "DFMA"});

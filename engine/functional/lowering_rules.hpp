@@ -7,7 +7,7 @@ namespace simt::functional {
 using LoweringRule = void(Lowerer&);
 
 // lowering_arithmetic.cpp
-LoweringRule lower_move, lower_conversion, lower_division, lower_remainder, lower_reciprocal,
+LoweringRule lower_move, lower_extreme, lower_conversion, lower_division, lower_remainder, lower_reciprocal,
     lower_square_root;
 LoweringRule lower_special_function;  ///< argument: the MUFU operation
 

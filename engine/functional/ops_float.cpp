@@ -40,7 +40,25 @@ void run_f64(Context& c, Place destination, P... sources) {
   write_lanes(c, c.lanes<double>(destination), r);
 }
 
-/// A handler for f32 and f64 with any number of operands.
+/// Two f32 in a 64-bit register.
+struct FloatPair {};
+
+template <class F, bool ftz, class... P>
+void run_f32x2(Context& c, Place destination, P... sources) {
+  map_lanes<uint64_t, std::enable_if_t<true || sizeof(P), uint64_t>...>(
+      c, destination,
+      [](auto... pairs) {
+        const auto half = [&](uint32_t shift) {
+          return uint64_t{std::bit_cast<uint32_t>(rounded<F, ftz, Clamp::None>(
+                     operand<ftz>(std::bit_cast<float>(static_cast<uint32_t>(pairs >> shift)))...))}
+                 << shift;
+        };
+        return half(0) | half(32);
+      },
+      sources...);
+}
+
+/// A handler for f32, f64 and pairs of f32 with any number of operands.
 template <class F, class T, bool ftz, Clamp clamp>
 struct Scalar {
   static void run1(Context& c, const Op& op) { run(c, op.destination, op.a); }
@@ -49,7 +67,9 @@ struct Scalar {
 
  private:
   static void run(Context& c, Place destination, auto... sources) {
-    if constexpr (sizeof(T) == 8)
+    if constexpr (std::is_same_v<T, FloatPair>)
+      run_f32x2<F, ftz>(c, destination, sources...);
+    else if constexpr (sizeof(T) == 8)
       run_f64<F>(c, destination, sources...);
     else
       run_f32<F, ftz, clamp>(c, destination, sources...);
@@ -96,6 +116,15 @@ Handler rounding_handler(Translation& t, Type type, const Mode& mode) {
                     : directed<F, float, false, Clamp::Sat>(mode);
   return mode.ftz ? directed<F, float, true, Clamp::None>(mode)
                   : directed<F, float, false, Clamp::None>(mode);
+}
+
+/// Handler of an f32, f64 or f32x2 instruction that rounds.
+template <class F>
+Handler rounding_or_pair_handler(Translation& t, Type type, const Mode& mode) {
+  if (type != Type::F32x2) return rounding_handler<F>(t, type, mode);
+  if (mode.clamp != Clamp::None) t.unsupported("f32x2 has no .sat");
+  return mode.ftz ? directed<F, FloatPair, true, Clamp::None>(mode)
+                  : directed<F, FloatPair, false, Clamp::None>(mode);
 }
 
 /// Handler of an f32 or f64 instruction that does not round.
@@ -242,10 +271,10 @@ void emit(Translation& t, Handler handler, Type type, uint32_t sources, const Mo
   op.immediate = mode.direction;
 }
 
-Type take_float_type(Translation& t) {
+Type take_float_type(Translation& t, bool pairs = false) {
   const Type type = t.take_type();
-  if (type == Type::F32x2) t.unsupported("f32x2 needs sm_100");
-  if (type != Type::F32 && type != Type::F64 && !is_half(type)) t.unsupported("this type");
+  if (type != Type::F32 && type != Type::F64 && !is_half(type) && !(pairs && type == Type::F32x2))
+    t.unsupported("this type");
   return type;
 }
 
@@ -262,7 +291,7 @@ template <class F, uint32_t sources, class F16 = F, class B = F16>
 void translate_rounded(Translation& t) {
   const Mode mode = take_mode(t);
   const bool oob = t.take("oob");
-  const Type type = take_float_type(t);
+  const Type type = take_float_type(t, true);
   if (oob) {
     if (sources != 3 || !is_half(type) || mode.ftz || mode.clamp == Clamp::Sat) t.unsupported(".oob");
     const bool packed = type == Type::F16x2 || type == Type::BF16x2;
@@ -275,20 +304,20 @@ void translate_rounded(Translation& t) {
     if (mode.direction != FE_TONEAREST) t.unsupported("half precision rounds to nearest");
     return emit(t, half_handler<F16, B>(t, type, mode), type, sources, mode);
   }
-  if (mode.clamp == Clamp::Relu) t.unsupported(".relu of f32 and f64");
-  emit(t, rounding_handler<F>(t, type, mode), type, sources, mode);
+  if (mode.clamp == Clamp::Relu) t.unsupported(".relu is for half precision");
+  emit(t, rounding_or_pair_handler<F>(t, type, mode), type, sources, mode);
 }
 
 /// fma. Contraction negates operands (ptx/contraction.hpp); PTX itself cannot.
 template <bool minus_a, bool minus_c>
 void translate_signed_fused(Translation& t) {
   const Mode mode = take_mode(t);
-  const Type type = take_float_type(t);
+  const Type type = take_float_type(t, true);
   const Handler handler =
       is_half(type)
           ? half_handler<Signed<FusedOf<Half>, minus_a, minus_c>, Signed<FusedOf<Bfloat>, minus_a, minus_c>>(
                 t, type, mode)
-          : rounding_handler<Signed<Fma, minus_a, minus_c>>(t, type, mode);
+          : rounding_or_pair_handler<Signed<Fma, minus_a, minus_c>>(t, type, mode);
   std::array<ptx::Operand, 3> factors{t.operand(1), t.operand(2), t.operand(3)};
   for (ptx::Operand& factor : factors) factor.negated = false;
   const Place d = t.destination(0, type), a = t.source(factors[0], type), b = t.source(factors[1], type),
@@ -334,16 +363,28 @@ template <bool greater, bool nan, bool xorsign>
 void translate_extreme(Translation& t, const Mode& mode) {
   using F = Extreme<greater, nan, xorsign>;
   const Type type = take_float_type(t);
-  if (t.operand_count() == 4) t.unsupported("three inputs need sm_100");
   if (type == Type::F64 && (nan || xorsign)) t.unsupported("f64 has neither .NaN nor .xorsign.abs");
   emit(t, is_half(type) ? half_handler<F>(t, type, mode) : exact_handler<F>(t, type, mode.ftz), type, 2,
        mode);
+}
+
+template <bool greater, bool nan>
+void translate_extreme_of_three(Translation& t, const Mode& mode) {
+  const bool magnitudes = t.take("abs");
+  if (t.take_type() != Type::F32) t.unsupported("three operands are for f32");
+  emit(t,
+       magnitudes ? exact_handler<ExtremeOfThree<greater, nan, true>>(t, Type::F32, mode.ftz)
+                  : exact_handler<ExtremeOfThree<greater, nan, false>>(t, Type::F32, mode.ftz),
+       Type::F32, 3, mode);
 }
 
 template <bool greater>
 void translate_min_max(Translation& t) {
   Mode mode;
   mode.ftz = t.take("ftz");
+  if (t.operand_count() == 4)
+    return t.take("NaN") ? translate_extreme_of_three<greater, true>(t, mode)
+                         : translate_extreme_of_three<greater, false>(t, mode);
   const bool nan = t.take("NaN"), xorsign = t.take("xorsign");
   if (xorsign && !t.take("abs")) t.unsupported(".xorsign without .abs");
   if (xorsign)

@@ -50,7 +50,8 @@ constexpr TypeClasses narrow = 16;          ///< integers and bits of up to 32 b
 constexpr TypeClasses wide = 32;            ///< 64-bit integers and bits
 constexpr TypeClasses signed_sources = 64;  ///< the second or third type is signed, regardless of the last
                                             ///< one
-constexpr TypeClasses any = 127;
+constexpr TypeClasses f32x2 = 128;          ///< a pair of f32
+constexpr TypeClasses any = 255;
 
 /// Code for types of these classes, optionally only with a modifier.
 struct MachineCase {
@@ -65,7 +66,7 @@ struct MachineCase {
 /// The first case that applies is used; `Function` is for what cases cannot express.
 template <class Function>
 struct Lowering {
-  static constexpr uint32_t most = 7;
+  static constexpr uint32_t most = 8;
 
   std::array<MachineCase, most> cases;
   uint8_t count = 0;
@@ -82,7 +83,7 @@ struct Lowering {
  private:
   static constexpr std::array<MachineCase, most> filled(std::initializer_list<MachineCase> list) {
     constexpr MachineCase none{0, nothing};
-    std::array<MachineCase, most> all{none, none, none, none, none, none, none};
+    std::array<MachineCase, most> all{none, none, none, none, none, none, none, none};
     for (uint32_t k = 0; k < list.size(); ++k) all[k] = list.begin()[k];  // too many do not compile
     return all;
   }

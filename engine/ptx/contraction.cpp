@@ -52,15 +52,16 @@ Form form_of(const Mnemonic& mnemonic) {
   const Type t = form.type;
   if (form.kind == Algebra::Copy) return t == Type::None || t == Type::Pred ? Form{} : form;
   const bool half = t == Type::F16 || t == Type::F16x2 || t == Type::BF16 || t == Type::BF16x2;
-  if (!half && t != Type::F32 && t != Type::F64) return {};
+  if (!half && t != Type::F32 && t != Type::F64 && t != Type::F32x2) return {};
   if (form.kind == Algebra::Negation && t == Type::BF16x2) return {};  // ptxas does not combine these
   return form;
 }
 
 /// fma.rn{.ftz}{.sat}.type
 Mnemonic fused_mnemonic(const Form& sum) {
-  static constexpr std::array<std::pair<Type, std::array<string_view, 4>>, 6> texts{{
+  static constexpr std::array<std::pair<Type, std::array<string_view, 4>>, 7> texts{{
       {Type::F32, {"fma.rn.f32", "fma.rn.ftz.f32", "fma.rn.sat.f32", "fma.rn.ftz.sat.f32"}},
+      {Type::F32x2, {"fma.rn.f32x2", "fma.rn.ftz.f32x2", "", ""}},
       {Type::F64, {"fma.rn.f64", "", "", ""}},
       {Type::F16, {"fma.rn.f16", "fma.rn.ftz.f16", "fma.rn.sat.f16", "fma.rn.ftz.sat.f16"}},
       {Type::F16x2, {"fma.rn.f16x2", "fma.rn.ftz.f16x2", "fma.rn.sat.f16x2", "fma.rn.ftz.sat.f16x2"}},

@@ -234,8 +234,14 @@ class WarpTable {
   void async_wait(uint32_t w, int64_t open);
 
   void touch(uint32_t w) { touched_ |= uint64_t{1} << w; }
-  /// Slots that may have become retirable since the last call.
-  uint64_t take_touched() { return std::exchange(touched_, 0) & finished_; }
+  /// Those of some slots that may have become retirable since they were last asked for.
+  uint64_t take_touched(uint64_t slots) {
+    const uint64_t found = touched_ & slots & finished_;
+    touched_ &= ~slots;
+    return found;
+  }
+  /// Whether a slot may have become retirable that has not been asked for.
+  bool any_touched() const { return touched_ & finished_; }
   bool has_pending_registers(uint32_t w) const {
     uint64_t any = 0;
     for (uint64_t word : warps_[w].pending) any |= word;

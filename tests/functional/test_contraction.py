@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import simt
 from simt.cuda import PtxModule, machine_code
 from simt.sass import Cubin, disassemble
-from support.ptx import CODE, HEADER, Device, per_lane
+from support.ptx import CODE, HEADER, Device, per_lane, ptx_only
 
 AB, CD, EF = "mul.f32 %x, %a, %b; ", "mul.f32 %y, %c, %d; ", "mul.f32 %z, %e, %f; "
 SHAPES = {
@@ -104,6 +104,26 @@ def test_one_rounding(type_: str, dtype: type) -> None:
         for x, y, z, result in zip(a, b, c, got, strict=True):
             value = exact(Fraction(float(x)) * Fraction(float(y)), Fraction(float(z)))
             assert Fraction(float(result)) == Fraction(float(nearest(value, dtype))), body
+
+
+@ptx_only("machine code of sm_100 and later is not executed")
+def test_pairs_are_contracted() -> None:
+    """ptxas 13 makes one FFMA2 (sm_100) or two FFMA (sm_120) of a product and a sum that name no rounding."""
+    random = np.random.default_rng(7)
+    a, b, c = (random.uniform(-4, 4, 128).astype(np.float32) for _ in range(3))
+    c[::2] = (a * b)[::2]
+    x, y, z = (v.astype(np.float64) for v in (a, b, c))
+    forms = {
+        "mul.f32x2 %t, %i0, %i1; add.f32x2 %o, %t, %i2;": x * y + z,
+        "mul.f32x2 %t, %i0, %i1; sub.f32x2 %o, %t, %i2;": x * y - z,
+        "mul.f32x2 %t, %i0, %i1; sub.f32x2 %o, %i2, %t;": z - x * y,
+        "mul.rn.f32x2 %t, %i0, %i1; add.f32x2 %o, %t, %i2;": a * b + c,
+        "mul.f32x2 %t, %i0, %i1; add.rn.f32x2 %o, %t, %i2;": a * b + c,
+    }
+    pairs = [v.view(np.uint64) for v in (a, b, c)]
+    for body, wanted in forms.items():
+        got = per_lane(body, *pairs, output=np.uint64, registers=".reg .b64 %t;", target="100")
+        assert (got.view(np.float32) == wanted.astype(np.float32)).all(), body
 
 
 def nearest(value: Fraction, dtype: type) -> np.floating:

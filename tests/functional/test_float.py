@@ -12,7 +12,7 @@ import pytest
 from simt.errors import PtxError
 from support import floats
 from support.floats import BF16, F16, F32, F64, MODES, Format, assert_same, codes, expect
-from support.ptx import CODE, per_lane
+from support.ptx import CODE, per_lane, ptx_only
 
 COUNT = 1024
 OPERATIONS: dict[str, tuple[int, Callable[..., int]]] = {
@@ -84,6 +84,24 @@ def test_sat_clamps_to_0_and_1_and_gives_0_for_nan(operation: str) -> None:
     plain = expect(F32, functools.partial(reference, F32, "rn"), inputs).view(np.float32)
     wanted = np.where(plain > 0, np.minimum(plain, np.float32(1)), np.float32(0)).view(np.uint32)
     assert_same(run(f"{operation}.rn.sat.f32", F32, inputs), wanted, *inputs)
+
+
+@ptx_only("machine code of sm_100 and later is not executed")
+@pytest.mark.parametrize("ftz", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "fma"])
+def test_each_f32_of_a_pair_is_rounded_once(operation: str, mode: str, ftz: bool) -> None:
+    count, reference = OPERATIONS[operation]
+    inputs = operands(F32, count)
+    inputs[0][: COUNT // 4] = (inputs[0][: COUNT // 4] & 0x807FFFFF) | 0x20000000
+    inputs[1][: COUNT // 4] = (inputs[1][: COUNT // 4] & 0x807FFFFF) | 0x20000000
+    f = F32.flushing() if ftz else F32
+    wanted = expect(F32, functools.partial(reference, f, mode), inputs, ftz=ftz).astype(np.uint64)
+    pairs = [a.astype(np.uint64) | np.roll(a, 7).astype(np.uint64) << np.uint64(32) for a in inputs]
+    names = ", ".join(f"%i{k}" for k in range(count))
+    text = f"{operation}.{mode}{'.ftz' if ftz else ''}.f32x2 %o, {names};"
+    found = per_lane(text, *pairs, output=np.uint64, target="100")
+    assert_same(found, wanted | np.roll(wanted, 7) << np.uint64(32), *pairs)
 
 
 @pytest.mark.parametrize("f", [F16, BF16], ids=lambda f: f.name)
@@ -198,6 +216,26 @@ def test_min_and_max(name: str, modifiers: str, f: Format) -> None:
     assert_same(run(f"{name}{modifiers}.{f.name}", f, inputs), wanted, *inputs)
 
 
+@ptx_only("machine code of sm_100 and later is not executed")
+@pytest.mark.parametrize("modifiers", ["", ".NaN", ".abs", ".ftz", ".ftz.NaN.abs"])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_min_and_max_of_three(name: str, modifiers: str) -> None:
+    inputs = operands(F32, 3)
+    for k, other in ((1, 0), (2, 1)):
+        inputs[k][k::5] = inputs[other][k::5]
+        inputs[k][2 + k :: 5] = inputs[other][2 + k :: 5] ^ np.uint32(F32.sign)
+
+    def reference(a: float, b: float, c: float) -> int:
+        if ".abs" in modifiers:
+            a, b, c = abs(a), abs(b), abs(c)
+        of = functools.partial(extreme, F32, name == "max", ".NaN" in modifiers, False)
+        return of(F32.decode(of(a, b)), c)
+
+    wanted = expect(F32, reference, inputs, ftz=".ftz" in modifiers)
+    found = per_lane(f"{name}{modifiers}.f32 %o, %i0, %i1, %i2;", *inputs, target="100")
+    assert_same(found, wanted, *inputs)
+
+
 @pytest.mark.parametrize("f", [F16, BF16, F32, F64], ids=lambda f: f.name)
 @pytest.mark.parametrize("name", ["abs", "neg"])
 def test_signs(name: str, f: Format) -> None:
@@ -304,11 +342,12 @@ def test_lanes_outside_the_guard_keep_their_values() -> None:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "add.rn.f32x2 %d, %d, %d",
+        "add.sat.f32x2 %d, %d, %d",
+        "div.rn.f32x2 %d, %d, %d",
         "add.rz.f16 %h, %h, %h",
         "add.relu.f32 %f, %f, %f",
         "min.NaN.f64 %d, %d, %d",
-        "max.f32 %f, %f, %f, %f",
+        "max.f64 %d, %d, %d, %d",
         "fma.rn.oob.f32 %f, %f, %f, %f",
         "fma.rn.oob.sat.f16 %h, %h, %h, %h",
         "div.approx.f64 %d, %d, %d",

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from support.ptx import Device
-
 import simt
 from simt.errors import LaunchError, ProgramFault
 from simt.sass.disassembler import is_installed
+from support.ptx import Device
 
 pytestmark = pytest.mark.skipif(
     not is_installed(),

@@ -57,6 +57,8 @@ def memory(warp: Warp, seed: int) -> None:
         warp.memory("LDC", lanes(GLOBAL + 192 * (i + 5 * seed), 192), 4, 8, (8,))
         warp.memory("STL", lanes(LOCAL_BASE + 4 * i, 0), 4, None, (2, 8))
         warp.memory("LDL", lanes(LOCAL_BASE + 4 * i, 0), 4, 15, (2,))
+        # Kepler's L1 allocates no line for a store: only this one, of what was loaded, modifies a line.
+        warp.memory("STL", lanes(LOCAL_BASE + 4 * i, 0), 4, None, (2, 15))
         warp.memory("ATOMG.E.ADD", lanes(GLOBAL + 64 * i, 4), 4, 16, (2,))
         warp.memory("RED.E.ADD", lanes(GLOBAL + 4 * i, 0), 4, None, (2, 8))
         warp.memory("LDG.E.STRONG.GPU", lanes(base + 256 * i, 8), 4, 17, (2,))

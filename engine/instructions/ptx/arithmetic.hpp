@@ -4,14 +4,14 @@
 /// Integer and floating-point arithmetic, and the special functions.
 namespace simt::instructions {
 
-inline constexpr PtxLowering sums{{half, one("HADD2")},
-                                  {f32, one("FADD")},
-                                  {f64, one("DADD")},
-                                  {narrow, one("IADD3")},
-                                  {wide, halves("IADD3", "IADD3.X")}};
+/// Pairs of f32 become two instructions, as ptxas makes of them for sm_120. sm_100 has FADD2 and the like.
+inline constexpr PtxLowering sums{{half, one("HADD2")},   {f32, one("FADD")},
+                                  {f64, one("DADD")},     {f32x2, halves("FADD", "FADD")},
+                                  {narrow, one("IADD3")}, {wide, halves("IADD3", "IADD3.X")}};
 inline constexpr PtxLowering products{{half, one("HMUL2")},
                                       {f32, one("FMUL")},
                                       {f64, one("DMUL")},
+                                      {f32x2, halves("FMUL", "FMUL")},
                                       {any, "wide", one("IMAD.WIDE")},
                                       {narrow, "hi", one("IMAD.HI")},
                                       {narrow, one("IMAD")},
@@ -23,11 +23,6 @@ inline constexpr PtxLowering fused_products{{half, one("HFMA2")},
                                             {narrow, "hi", one("IMAD.HI")},
                                             {narrow, one("IMAD")},
                                             {wide, chain("IMAD.WIDE.U32", "IMAD", "IMAD")}};
-inline constexpr PtxLowering extremes{{half, one("HMNMX2")},
-                                      {f32, one("FMNMX")},
-                                      {f64, chain("DSETP", "FSEL", "FSEL")},
-                                      {narrow, one("IMNMX")},
-                                      {wide, chain("ISETP", "ISETP.EX", "SEL", "SEL")}};
 
 inline constexpr PtxRow arithmetic_rows[] = {
     {.name = "add",
@@ -38,14 +33,15 @@ inline constexpr PtxRow arithmetic_rows[] = {
               " | add{,.rn}.{bf16,bf16x2} T,T,T",
      .translate = functional::translate_add,
      .lowering = sums,
-     .later_forms = "add.rn.f32x2 l,l,l | add.f32.f16 r,h,r"},
+     .later_forms = "add{,.rn,.rz,.rm,.rp}{,.ftz}.f32x2 l,l,l | add.f32.f16 r,h,r"},
     {.name = "sub",
      .facts = arithmetic.with(Algebra::Difference, Carry::IfNamed),
      .forms = "sub.$INTS T,T,T | sub.sat.s32 T,T,T | sub.cc.{u32,u64} T,T,T"
               " | sub{,.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32 T,T,T | sub{,.rn,.rz,.rm,.rp}.f64 T,T,T"
               " | sub{,.rn}{,.ftz}{,.sat}.{f16,f16x2} T,T,T | sub{,.rn}.{bf16,bf16x2} T,T,T",
      .translate = functional::translate_sub,
-     .lowering = sums},
+     .lowering = sums,
+     .later_forms = "sub{,.rn,.rz,.rm,.rp}{,.ftz}.f32x2 l,l,l"},
     {.name = "addc",
      .facts = arithmetic.with(Carry::Always),
      .forms = "addc{,.cc}.{u32,u64} T,T,T",
@@ -63,7 +59,7 @@ inline constexpr PtxRow arithmetic_rows[] = {
               " | mul{,.rn}{,.ftz}{,.sat}.{f16,f16x2} T,T,T | mul{,.rn}.{bf16,bf16x2} T,T,T",
      .translate = functional::translate_mul,
      .lowering = products,
-     .later_forms = "mul.rn.ftz.f32x2 l,l,l"},
+     .later_forms = "mul{,.rn,.rz,.rm,.rp}{,.ftz}.f32x2 l,l,l"},
     {.name = "mad",
      .facts = arithmetic.with(Carry::IfNamed),
      .forms = "mad.{lo,hi}.$INTS T,T,T,T | mad.wide.{u16,s16,u32,s32} W,T,T,W | mad.hi.sat.s32 r,r,r,r"
@@ -93,8 +89,9 @@ inline constexpr PtxRow arithmetic_rows[] = {
               " | fma.rn{,.ftz}{,.sat,.relu}.{f16,f16x2} T,T,T,T | fma.rn{,.relu}.{bf16,bf16x2} T,T,T,T"
               " | fma.rn.oob{,.relu}.{f16,f16x2,bf16,bf16x2} T,T,T,T",
      .translate = functional::translate_fma,
-     .lowering = {{half, one("HFMA2")}, {f32, one("FFMA")}, {f64, one("DFMA")}},
-     .later_forms = "fma.rn.f32x2 l,l,l,l | fma.rn.f32.bf16 r,h,h,r"},
+     .lowering =
+         {{half, one("HFMA2")}, {f32, one("FFMA")}, {f64, one("DFMA")}, {f32x2, halves("FFMA", "FFMA")}},
+     .later_forms = "fma.{rn,rz,rm,rp}{,.ftz}.f32x2 l,l,l,l | fma.rn.f32.bf16 r,h,h,r"},
     {.name = "sad",
      .facts = arithmetic,
      .forms = "sad.$INTS T,T,T,T",
@@ -141,16 +138,16 @@ inline constexpr PtxRow arithmetic_rows[] = {
               " | min{,.ftz}{,.NaN}{,.xorsign.abs}.{f32,f16,f16x2} T,T,T | min{,.NaN}.{bf16,bf16x2} T,T,T"
               " | min.f64 T,T,T",
      .translate = functional::translate_min,
-     .lowering = extremes,
-     .later_forms = "min.f32 r,r,r,r"},
+     .lowering = functional::lower_extreme,
+     .later_forms = "min{,.ftz}{,.NaN}{,.abs}.f32 r,r,r,r"},
     {.name = "max",
      .facts = arithmetic,
      .forms = "max.$INTS T,T,T | max{,.relu}.s16x2 r,r,r | max.relu.s32 r,r,r"
               " | max{,.ftz}{,.NaN}{,.xorsign.abs}.{f32,f16,f16x2} T,T,T | max{,.NaN}.{bf16,bf16x2} T,T,T"
               " | max.f64 T,T,T",
      .translate = functional::translate_max,
-     .lowering = extremes,
-     .later_forms = "max.f32 r,r,r,r"},
+     .lowering = functional::lower_extreme,
+     .later_forms = "max{,.ftz}{,.NaN}{,.abs}.f32 r,r,r,r"},
     {.name = "copysign",
      .facts = arithmetic,
      .forms = "copysign.{f32,f64} T,T,T",

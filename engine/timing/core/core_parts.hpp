@@ -61,6 +61,8 @@ concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uin
   { core.operand_missing(n, now) } -> std::same_as<void>;
   { core.dispatch(issued, now) } -> std::same_as<void>;
   { core.fetch(now) } -> std::same_as<bool>;
+  // Slots whose warps can retire in this cycle, if they have ended.
+  { c.retirable() } -> std::same_as<uint64_t>;
   // Warp n has been dropped.
   { core.forget_fetch(n) } -> std::same_as<void>;
   { c.next_event(now) } -> std::same_as<Cycle>;

@@ -49,6 +49,8 @@ class FrontEnd {
     return last_;
   }
 
+  uint32_t last_in_turn() const { return last_; }
+
   Cycle next_event(Cycle now) const;
 
  private:

@@ -72,8 +72,10 @@ inline bool OperandCollectorCore::read_operands(Counters& counters) {
 
 inline bool OperandCollectorCore::fetch(Cycle now) {
   // Fetch and decode are two stages with one buffer between them, repeated fetch_width times a cycle; a warp
-  // is fetched only when its instruction buffer is empty, and then gets all its entries.
+  // is fetched only when its instruction buffer is empty, and then gets all its entries. Fetch looks at one
+  // warp after the other until it finds such a warp, and frees those on its way that have ended.
   bool changed = false;
+  looked_at_ = 0;
   for (uint32_t i = 0; i < parts_.spec.sm.front_end.fetch_width; ++i) {
     if (fetched_ >= 0) {
       parts_.front_end.fill(static_cast<uint32_t>(fetched_), now);
@@ -81,8 +83,13 @@ inline bool OperandCollectorCore::fetch(Cycle now) {
       changed = true;
     }
     const uint64_t wanted = parts_.warps.fetchable();
-    if (wanted == 0) break;
-    const uint32_t w = parts_.front_end.next_in_turn(wanted);
+    if (wanted == 0) {
+      looked_at_ = ~uint64_t{0};
+      break;
+    }
+    const uint32_t last = parts_.front_end.last_in_turn(), w = parts_.front_end.next_in_turn(wanted);
+    const auto up_to = [](uint32_t slot) { return ~uint64_t{0} >> (63 - slot); };
+    looked_at_ |= w > last ? up_to(w) & ~up_to(last) : up_to(w) | ~up_to(last);
     changed = true;
     if (parts_.front_end.fetch(w, now)) fetched_ = static_cast<int32_t>(w);
   }

@@ -21,7 +21,7 @@ class OperandCollectorCore {
                                      .control_bits = false,
                                      .generic_space = MemorySpace::Shared,
                                      // Of GPGPU-Sim, for 80 SMs.
-                                     .local_memory = 0x8000000000 << 8,
+                                     .local_memory = 0x1f880000,
                                      .atomics_hold_warp = true,
                                      .reductions_as_stores = false,
                                      .numbered_barriers = false,
@@ -48,6 +48,8 @@ class OperandCollectorCore {
                      issued.in_flight);
   }
   bool fetch(Cycle now);
+  /// Slots whose warps can retire in this cycle: those that fetch has looked at.
+  uint64_t retirable() const { return looked_at_; }
   void forget_fetch(uint32_t w) {
     if (fetched_ == static_cast<int32_t>(w)) fetched_ = -1;
   }
@@ -59,6 +61,7 @@ class OperandCollectorCore {
   ExecutionUnits units_;
   CompletionWheel wheel_;
   int32_t fetched_ = -1;  // warp fetched and not yet decoded
+  uint64_t looked_at_ = 0;
 };
 
 }  // namespace simt

@@ -51,6 +51,7 @@ class ReadPortsCore {
   void operand_missing(uint32_t scheduler, Cycle now);
   void dispatch(const Issued& issued, Cycle now);
   bool fetch(Cycle now);
+  uint64_t retirable() const { return ~uint64_t{0}; }
   void forget_fetch(uint32_t) {}
   Cycle next_event(Cycle now) const;
 

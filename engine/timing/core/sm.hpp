@@ -105,7 +105,8 @@ class Sm {
       ctas_.bulk_copy_done(done.cta_slot, done.mbarrier);
     load_store_.bulk_done().clear();
   }
-  void retire_warps(Cycle now);
+  /// Retires those of the warps in these slots that can.
+  void retire_warps(Cycle now, uint64_t slots);
   /// A dropped warp may be between fetch and decode.
   virtual void forget_fetch(uint32_t w) = 0;
 

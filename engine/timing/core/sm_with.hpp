@@ -71,9 +71,9 @@ void SmWith<Core>::tick(Cycle now, bool arrivals) {
   if (load_store_.can_accept(now)) changed_ |= core_.send_access(now);
   changed_ |= core_.read_operands(recorder_.current_counters());
   issue(now);
-  retire_warps(now);
   changed_ |= front_end_.cycle(now, load_store_, constant_cache_);
   changed_ |= core_.fetch(now);
+  retire_warps(now, core_.retirable());
 }
 
 template <CoreModel Core>

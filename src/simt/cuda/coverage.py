@@ -187,7 +187,7 @@ def page() -> str:
     return (
         _HEADER
         + _table(forms())
-        + "\n## Instructions of sm_100 and later\n\nNot supported by design; a selection. Vectors of 256 bits work nevertheless.\n"
+        + "\n## Instructions of sm_100 and later\n\nA selection. Most are not supported, by design.\n"
         + _table(forms(LATER_FORMS))
     )
 
