@@ -29,6 +29,7 @@ void SamplingControl::begin(Cycle now) {
   Decision first = controller_->begin(facts);
   begun_ = launch_.first_dispatch;
   next_ = begun_ + controller_->interval();
+  await_cta();
   launch_.kernel->observes_warps = controller_->wants_warps();
   if (controller_->wants_blocks()) {
     blocks_ = std::make_unique<BasicBlocks>(launch_.source->instructions(), launch_.source->leaders());
@@ -66,19 +67,37 @@ bool SamplingControl::observes() const {
 }
 
 void SamplingControl::advance(Cycle now) {
+  while (!ahead_.empty() && ahead_.front().second < now) ahead_.pop_front();
+  Cycle effective = now + limits_.delay;
   while (next_effect() <= now) {
     Decision decision = std::move(pending_.front().decision);
     pending_.pop_front();
-    if (!launch_.done()) apply(std::move(decision), now);
+    if (launch_.done()) continue;
+    const bool looks_at_once = decision.kind == Decision::Kind::Skip && awaited_cta_ != ~uint64_t{0};
+    apply(std::move(decision), now);
+    if (!looks_at_once) continue;
+    // No dispatch from now on is decided yet.
+    next_ = effective = now;
+    if (observes()) observe(now, effective);
   }
   if (next_ > now) return;
   if (observes())
-    observe(now);
+    observe(now, effective);
   else
     next_ = ~Cycle{0};
 }
 
-void SamplingControl::observe(Cycle now) {
+/// The interval ends when the CTA that the controller waits for is dispatched, if not before.
+void SamplingControl::await_cta() {
+  awaited_cta_ = controller_->awaited_cta();
+  for (const auto& [cta, cycle] : ahead_)
+    if (cta >= awaited_cta_) {
+      next_ = std::min(next_, cycle + 1);
+      break;
+    }
+}
+
+void SamplingControl::observe(Cycle now, Cycle effective) {
   Observation observation = machine_.observe(launch_);
   observation.index = intervals_++;
   observation.end = next_ - launch_.first_dispatch;
@@ -89,7 +108,8 @@ void SamplingControl::observe(Cycle now) {
   begun_ = next_;
   Decision decision = controller_->observe(observation);
   next_ += controller_->interval();
-  take(std::move(decision), now, now + limits_.delay);
+  await_cta();
+  take(std::move(decision), now, effective);
 }
 
 void SamplingControl::apply(Decision decision, Cycle now) {
@@ -216,6 +236,8 @@ void SamplingControl::predict_residents(Cycle now) {
 bool SamplingControl::placed(const CtaDispatcher::Placement& p) {
   if (p.cta < prediction_.first()) {
     ++timed_ctas_;
+    if (p.cta >= awaited_cta_) next_ = std::min(next_, p.cycle + 1);
+    ahead_.emplace_back(p.cta, p.cycle);
     return false;
   }
   const auto cycles = static_cast<Cycle>(std::max<long long>(1, std::llround(prediction_.cycles(p.cta))));

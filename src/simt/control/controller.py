@@ -202,11 +202,16 @@ class Controller(Method):
 
     interval: core cycles between observations, from the launch's first dispatch; read after `begin` and each
         `observe`.
+    awaited_cta: if not None, there is also an observation in the cycle after the dispatch of the first CTA from
+        this one on, of those dispatched later than the last observation; read after `begin` and each
+        `observe`. There is then one whenever a Skip has taken effect, too, and a Skip that answers it takes
+        effect at once.
     warps, blocks: whether observations include finished warps and executed basic blocks.
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}  # parameters by the name of a variant
     interval: int = 500
+    awaited_cta: int | None = None
     warps: bool = False
     blocks: bool = False
 
