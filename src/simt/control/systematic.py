@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.intp]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
+_ALIKE = 0.005  # difference of two windows that makes more of them needless
+_FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
@@ -200,7 +202,7 @@ class Systematic(Controller):
     interval = _NEVER
 
     def __init__(
-        self, error: float = 0.03, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
+        self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -234,8 +236,8 @@ class Systematic(Controller):
             return "its CTAs influence each other, or may wait for each other: none can be left out"
         if launch.cluster_size > 1:
             return "its CTAs run in clusters, which are simulated together"
-        if waves < 4:
-            return f"it has {waves:.2f} waves of CTAs: fewer than 4 leave nothing out"
+        if waves < _FEWEST:
+            return f"it has {waves:.2f} waves of CTAs: fewer than {_FEWEST} leave nothing out"
         return ""
 
     @property
@@ -311,7 +313,7 @@ class Systematic(Controller):
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
             usual = 1 if done == 1 and self._agree(_USUAL) else 2
-        elif done > 1 and (used > _ALL or self._agree(_USUAL / 2)):
+        elif done > 1 and (used > _ALL or self._agree(_ALIKE)):
             usual = 2
         elif done > 1 and used > _MUCH:
             usual = max(usual, _OF_MUCH)
