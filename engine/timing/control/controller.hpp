@@ -91,8 +91,8 @@ class Controller {
   /// Core cycles between observations, at least 1; read after begin() and after each observe().
   virtual Cycle interval() const = 0;
   /// Observes too when the first CTA from this ordinal on is dispatched; ~0: none. Read after begin() and after
-  /// each observe(). If not ~0, it also observes when a Skip has taken effect; another Skip then continues it at
-  /// once, with the same share of recent lines.
+  /// each observe(). If not ~0, it also observes when a Skip has taken effect; what it decides then takes effect
+  /// at once.
   virtual uint64_t awaited_cta() const { return ~uint64_t{0}; }
   // Read after begin().
   virtual bool wants_warps() const = 0;

@@ -113,7 +113,7 @@ void SamplingControl::apply(Decision decision, Cycle now) {
       stop(now);
       break;
     case Decision::Kind::Skip:
-      skip(decision, now);
+      skip(decision.ctas, decision.recent, now);
       break;
     case Decision::Kind::Predict:
       if (decision.launch_cycles > 0)
@@ -168,31 +168,20 @@ void SamplingControl::execute_skipped(uint64_t first, uint64_t end) {
   }
 }
 
-void SamplingControl::skip(const Decision& decision, Cycle now) {
+void SamplingControl::skip(uint64_t ctas, double recent, Cycle now) {
   // CTAs whose order matters may wait for skipped ones, or the reverse.
   if (prediction_.begun() || launch_.source->order_matters()) return;
-  const uint64_t cluster = launch_.source->cluster_size();
-  if (dispatcher_.next_cta(slot_) % cluster != 0) return;
-  const auto leave_out = [&](uint64_t ctas) {
-    const uint64_t next = dispatcher_.next_cta(slot_);
-    ctas = std::min(ctas / cluster * cluster, launch_.total_ctas - next);
-    execute_skipped(next, next + ctas);
-    dispatcher_.skip_to(slot_, next + ctas);
-    launch_.done_ctas += ctas;
-    sampled_.skipped_ctas += ctas;
-  };
-  machine_.keep_recent(decision.recent, [&] {
-    leave_out(decision.ctas);
-    while (awaited_cta_ != ~uint64_t{0} && observes()) {
-      next_ = now;
-      observe(now, now);  // no dispatch from now on is decided yet
-      if (pending_.empty() || pending_.front().decision.kind != Decision::Kind::Skip) break;
-      const uint64_t ctas = pending_.front().decision.ctas;
-      pending_.pop_front();
-      leave_out(ctas);
-    }
-  });
+  const uint64_t next = dispatcher_.next_cta(slot_), cluster = launch_.source->cluster_size();
+  if (next % cluster != 0) return;
+  ctas = std::min(ctas / cluster * cluster, launch_.total_ctas - next);
+  machine_.keep_recent(recent, [&] { execute_skipped(next, next + ctas); });
+  dispatcher_.skip_to(slot_, next + ctas);
+  launch_.done_ctas += ctas;
+  sampled_.skipped_ctas += ctas;
   launch_.last_end = std::max(launch_.last_end, now);
+  if (awaited_cta_ == ~uint64_t{0} || !observes()) return;
+  next_ = now;
+  observe(now, now);  // no dispatch from now on is decided yet
 }
 
 void SamplingControl::predict_launch(double cycles) {

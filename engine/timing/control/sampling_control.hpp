@@ -75,7 +75,7 @@ class SamplingControl {
   void take(Decision decision, Cycle now, Cycle effective);
   void apply(Decision decision, Cycle now);
   void stop(Cycle now);
-  void skip(const Decision& decision, Cycle now);
+  void skip(uint64_t ctas, double recent, Cycle now);
   void execute_skipped(uint64_t first, uint64_t end);
   void predict(Decision decision, Cycle now);
   void predict_launch(double cycles);

@@ -204,8 +204,8 @@ class Controller(Method):
         `observe`.
     awaited_cta: if not None, there is also an observation in the cycle after the dispatch of the first CTA from
         this one on, of those dispatched later than the last observation; read after `begin` and each
-        `observe`. There is then one whenever a Skip has taken effect, too, and a Skip that answers it continues
-        the first at once.
+        `observe`. There is then one whenever a Skip has taken effect, too, and a decision that answers
+        it takes effect at once.
     warps, blocks: whether observations include finished warps and executed basic blocks.
     """
 

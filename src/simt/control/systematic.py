@@ -21,6 +21,7 @@ Ints = npt.NDArray[np.intp]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
+_ALIKE_SHORT = 0.01
 _ALIKE = 0.005  # difference of two windows that makes more of them needless
 _FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
@@ -312,7 +313,7 @@ class Systematic(Controller):
         used = self._last_use
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
-            usual = 1 if done == 1 and self._agree(_USUAL) else 2
+            usual = 1 if done == 1 and self._agree(_ALIKE_SHORT) else 2
         elif done > 1 and (used > _ALL or self._agree(_ALIKE)):
             usual = 2
         elif done > 1 and used > _MUCH:
