@@ -360,6 +360,7 @@ def division(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
     out = [zeros(gpu, 2 * n, of=np.int64), zeros(gpu, 2 * n, of=np.uint64)]
     return "division", n // 64, 64, 0, (*given, *out, n)
 
+
 # Kernels of systematic_fresh.cu.
 
 
@@ -452,7 +453,8 @@ def cholesky(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 def bit_reversal(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
     bits = 20
-    return "bit_reversal", 1 << bits - 8, 256, 0, (floats(gpu, rng, 1 << bits, 2), zeros(gpu, 1 << bits, 2), bits)
+    n = 1 << bits
+    return "bit_reversal", n // 256, 256, 0, (floats(gpu, rng, n, 2), zeros(gpu, n, 2), bits)
 
 
 def compact(gpu: simt.GPU, rng: np.random.Generator) -> Launch:

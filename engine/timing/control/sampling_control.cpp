@@ -6,6 +6,7 @@
 namespace simt {
 namespace {
 
+constexpr Cycle begun = 2;                  // cycles after its dispatch, a CTA is among those counted
 constexpr uint64_t followed_at_once = 256;  // CTAs whose footprints are in memory together
 
 }  // namespace
@@ -67,7 +68,7 @@ bool SamplingControl::observes() const {
 }
 
 void SamplingControl::advance(Cycle now) {
-  while (!ahead_.empty() && ahead_.front().second < now) ahead_.pop_front();
+  while (!ahead_.empty() && ahead_.front().second + begun <= now) ahead_.pop_front();
   while (next_effect() <= now) {
     Decision decision = std::move(pending_.front().decision);
     pending_.pop_front();
@@ -85,7 +86,7 @@ void SamplingControl::await_cta() {
   awaited_cta_ = controller_->awaited_cta();
   for (const auto& [cta, cycle] : ahead_)
     if (cta >= awaited_cta_) {
-      next_ = std::min(next_, cycle + 1);
+      next_ = std::min(next_, cycle + begun);
       break;
     }
 }
@@ -232,7 +233,7 @@ void SamplingControl::predict_residents(Cycle now) {
 bool SamplingControl::placed(const CtaDispatcher::Placement& p) {
   if (p.cta < prediction_.first()) {
     ++timed_ctas_;
-    if (p.cta >= awaited_cta_) next_ = std::min(next_, p.cycle + 1);
+    if (p.cta >= awaited_cta_) next_ = std::min(next_, p.cycle + begun);
     ahead_.emplace_back(p.cta, p.cycle);
     return false;
   }

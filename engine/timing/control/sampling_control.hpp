@@ -91,10 +91,10 @@ class SamplingControl {
   SampledMachine& machine_;
   Limits limits_;
   uint16_t slot_;
-  std::unique_ptr<BasicBlocks> blocks_;  // if they are observed or used for prediction
-  uint64_t intervals_ = 0;               // observed
-  Cycle begun_ = 0, next_ = ~Cycle{0};   // the interval under way: its begin and end, an observation
-  uint64_t awaited_cta_ = ~uint64_t{0};  // whose dispatch ends it; ~0: none, or it is decided
+  std::unique_ptr<BasicBlocks> blocks_;           // if they are observed or used for prediction
+  uint64_t intervals_ = 0;                        // observed
+  Cycle begun_ = 0, next_ = ~Cycle{0};            // the interval under way: its begin and end, an observation
+  uint64_t awaited_cta_ = ~uint64_t{0};           // whose dispatch ends it; ~0: none, or it is decided
   std::deque<std::pair<uint64_t, Cycle>> ahead_;  // CTAs whose dispatch is decided: ordinals, cycles
   std::deque<Pending> pending_;
   InstructionCounts skipped_{};

@@ -202,10 +202,9 @@ class Controller(Method):
 
     interval: core cycles between observations, from the launch's first dispatch; read after `begin` and each
         `observe`.
-    awaited_cta: if not None, there is also an observation in the cycle after the dispatch of the first CTA from
-        this one on, of those dispatched later than the last observation; read after `begin` and each
-        `observe`. There is then one whenever a Skip has taken effect, too, and a decision that answers
-        it takes effect at once.
+    awaited_cta: if not None, there is also an observation when the next CTA with this ordinal or a later one
+        has begun, and one when a Skip has taken effect, whose answer takes effect at once; read after `begin`
+        and each `observe`.
     warps, blocks: whether observations include finished warps and executed basic blocks.
     """
 

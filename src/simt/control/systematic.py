@@ -21,18 +21,16 @@ Ints = npt.NDArray[np.intp]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
-_ALIKE_SHORT = 0.01
 _ALIKE = 0.005  # difference of two windows that makes more of them needless
 _FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
 _DECAY = 0.8
-# Spread of windows in most launches, and in those in which DRAM's traffic is all that matters; how many
-# degrees of freedom that is worth.
-_USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.008, 4
+# Spread of windows in most launches; how many degrees of freedom that is worth.
+_USUAL, _PRIOR = 0.01, 4
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
-_OF_CHANGE = 0.35  # of the difference between two windows that is uncertain between them
+_OF_CHANGE = 0.5  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
 _OF_PROGRAM = (
     *("shared_loads", "shared_stores", "shared_wavefronts", "shared_bank_conflicts"),
@@ -201,6 +199,7 @@ class Systematic(Controller):
 
     method = "systematic"
     interval = _NEVER
+    awaited_cta: int | None = 0
 
     def __init__(
         self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
@@ -313,7 +312,7 @@ class Systematic(Controller):
         used = self._last_use
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
-            usual = 1 if done == 1 and self._agree(_ALIKE_SHORT) else 2
+            usual = 1 if done == 1 and self._agree(2 * _USUAL) else 2
         elif done > 1 and (used > _ALL or self._agree(_ALIKE)):
             usual = 2
         elif done > 1 and used > _MUCH:
@@ -371,7 +370,8 @@ class Systematic(Controller):
         earlier = [x for gap in self._gaps[:-1] for x in gap][-1:]
         seen += [x.dram_sectors / x.ctas for x in earlier]
         other = min(abs(left.dram_sectors / left.ctas - x) for x in seen)
-        return other * (1 - float(self._rates("cycles", "warp_instructions", self._windows[-1:]).elasticity[0]))
+        rates = self._rates("cycles", "warp_instructions", self._windows[-1:])
+        return other * (1 - float(rates.elasticity[0]))
 
     def _dram_sectors(self, window: _Window) -> float:
         """What a CTA of this window exchanged with DRAM."""
@@ -433,21 +433,20 @@ class Systematic(Controller):
         other."""
         return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
 
-    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_], used: float) -> float:
+    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_]) -> float:
         """Half width of the interval of one of these rates, in all windows but the cold one.
 
         Of windows that follow each other without the launch going over from one into the next, from the
         differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
         8.2), or from those to their mean if these are larger: CTAs drift apart and together again over many
         waves.
-        Few windows say little of the spread, which is therefore shrunk towards that of most launches, at this
-        use of DRAM.
+        Few windows say little of the spread, which is therefore shrunk towards that of most launches.
         """
         own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
         successive = float((rates.differences[steady] ** 2 / 2).sum())
         ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
         to_mean = sum(rates.squares(a, b) for a, b in pairwise(ends))
-        usual = (_USUAL_OF_DRAM if used > _ALL else _USUAL) * float(rates.of_windows.mean())
+        usual = _USUAL * float(rates.of_windows.mean())
         variance = (2 * max(successive, to_mean) + _PRIOR * usual**2) / (own + _PRIOR)
         return _student(self.confidence, own + _PRIOR) * math.sqrt(variance)
 
@@ -516,7 +515,7 @@ class Systematic(Controller):
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
         rates = self._rates("cycles", "warp_instructions", self._windows[1:])
-        half = self._noise(rates, self._steady(), self._last_use) / math.sqrt(self._alike)
+        half = self._noise(rates, self._steady()) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
@@ -573,7 +572,7 @@ class Systematic(Controller):
         courses = [self._course(i) for i in range(len(self._gaps) - 1)]
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
-        steady, used = self._steady(), self._last_use
+        steady = self._steady()
         works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
         other_work = sum(x * work for x, work in works if x > _CHANGE)
         others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
@@ -585,7 +584,7 @@ class Systematic(Controller):
             rates = self._rates(name, measure, windows)
             added = shares.total(rates)
             whole = done + added
-            half = every * self._noise(rates, steady, used) * spread + allowance * whole
+            half = every * self._noise(rates, steady) * spread + allowance * whole
             doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
             half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window

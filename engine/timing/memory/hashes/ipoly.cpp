@@ -59,8 +59,9 @@ struct Remainders {
   void fill(OfBit&& of_bit) {
     for (uint32_t byte = 0; byte < of.size(); ++byte)
       for (uint32_t value = 1; value < 256; ++value)
-        of[byte][value] = static_cast<uint16_t>(of[byte][value & (value - 1)] ^
-                                                of_bit(8 * byte + static_cast<uint32_t>(std::countr_zero(value))));
+        of[byte][value] =
+            static_cast<uint16_t>(of[byte][value & (value - 1)] ^
+                                  of_bit(8 * byte + static_cast<uint32_t>(std::countr_zero(value))));
   }
 };
 
