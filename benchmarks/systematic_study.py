@@ -605,12 +605,12 @@ def part_of(gpu: str, name: str) -> int:
     return next((d for d in PARTS if max(waves) / (sms // d) >= LONG), PARTS[-1])
 
 
-def simulate(gpu: str, name: str, method: str, part: int = 1) -> dict[str, Any]:
-    """One run of one case."""
+def simulate(gpu: str, name: str, method: str, part: int = 1, **options: Any) -> dict[str, Any]:
+    """One run of one case. options: of the GPU, such as code="sass"."""
     spec = load_spec(gpu)
     smaller = {"sm.count": spec.sm.count // part, "address_map.channels": spec.address_map.channels // part}
     controller = None if method == "full" else make(method)
-    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller)
+    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller, **options)
     result = execute(device, name)
     launch = max(result.launches, key=lambda x: x.cycles)
     sampled = launch.sampled

@@ -192,7 +192,7 @@ class Systematic(Controller):
     confidence: of the intervals.
     windows: number of windows planned; long launches have one for every 32 waves. Two are enough if they
         agree, or if DRAM alone sets the pace, and in launches of less than 16 waves, in which one is if it is
-        as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
+        much as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
         quite theirs: in waves, times the root of the waves left out.
     """
