@@ -1,12 +1,13 @@
 """Sampling within launches on kernels that nobody tuned it for: error, coverage of the intervals, speedup.
 
 python benchmarks/systematic_study.py run --half development [--launches whole] [--gpu qv100] [--cases heat]
-python benchmarks/systematic_study.py table --half held-out
+python benchmarks/systematic_study.py table --half fresh
 
 One launch of each kernel below, on each GPU. A case runs in one process, on one host thread, in full and with
 each method, and times are processor times of the launch alone. `run` keeps what is measured in
 docs/control/systematic-study/ and measures what is missing there. The kernels were split into halves once,
-at random, before the method was developed; the held-out half is only for the final table.
+at random, before the method was developed. The held-out half has been looked at with earlier versions; the
+fresh kernels (systematic_fresh.cu) were written when this version was done, and simulated with it once.
 
 `--launches long`: most launches are of a few waves on a whole GPU, and simulating longer ones in full takes
 too long. Each therefore runs on the largest of the GPU, its half, quarter and eighth (SMs and memory channels
