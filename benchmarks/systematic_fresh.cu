@@ -1,5 +1,5 @@
-// Kernels of the fresh part of the study of systematic sampling (systematic_study.py): written after the method,
-// and simulated with it once, for the table.
+// Kernels of the fresh part of the study of systematic sampling (systematic_study.py): no part of its
+// development, and simulated with it once, at its end, for the table.
 
 extern "C" __global__ void sobel(const unsigned char* in, unsigned char* out, int w, int h) {
   int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

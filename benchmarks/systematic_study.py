@@ -7,7 +7,7 @@ One launch of each kernel below, on each GPU. A case runs in one process, on one
 each method, and times are processor times of the launch alone. `run` keeps what is measured in
 docs/control/systematic-study/ and measures what is missing there. The kernels were split into halves once,
 at random, before the method was developed. The held-out half has been looked at with earlier versions; the
-fresh kernels (systematic_fresh.cu) were written when this version was done, and simulated with it once.
+fresh kernels (systematic_fresh.cu) were no part of the development, and were simulated once, at its end.
 
 `--launches long`: most launches are of a few waves on a whole GPU, and simulating longer ones in full takes
 too long. Each therefore runs on the largest of the GPU, its half, quarter and eighth (SMs and memory channels
@@ -552,7 +552,8 @@ KERNELS |= {name: ("systematic_fresh.cu", maker) for name, maker in FRESH.items(
 
 
 def half_of() -> dict[str, str]:
-    """Half of each kernel, by a split that does not change; `fresh` for those that came after the method."""
+    """Half of each kernel, by a split that does not change; `fresh` for those that were no part of the
+    development."""
     names = sorted(KERNELS.keys() - FRESH.keys())
     random.Random(SPLIT_SEED).shuffle(names)
     return {name: HALVES[i % 2] for i, name in enumerate(names)} | dict.fromkeys(FRESH, SETS[-1])
