@@ -1,12 +1,13 @@
 """Sampling within launches on kernels that nobody tuned it for: error, coverage of the intervals, speedup.
 
 python benchmarks/systematic_study.py run --half development [--launches whole] [--gpu qv100] [--cases heat]
-python benchmarks/systematic_study.py table --half held-out
+python benchmarks/systematic_study.py table --half fresh
 
 One launch of each kernel below, on each GPU. A case runs in one process, on one host thread, in full and with
 each method, and times are processor times of the launch alone. `run` keeps what is measured in
 docs/control/systematic-study/ and measures what is missing there. The kernels were split into halves once,
-at random, before the method was developed; the held-out half is only for the final table.
+at random, before the method was developed. The held-out half has been looked at with earlier versions; the
+fresh kernels (systematic_fresh.cu) were no part of the development, and were simulated once, at its end.
 
 `--launches long`: most launches are of a few waves on a whole GPU, and simulating longer ones in full takes
 too long. Each therefore runs on the largest of the GPU, its half, quarter and eighth (SMs and memory channels
@@ -50,6 +51,7 @@ CLASSES = (
 METHODS = ("systematic", "photon", "pkp")
 SPLIT_SEED = 20
 HALVES = ("development", "held-out")
+SETS = (*HALVES, "fresh")
 
 Launch = tuple[str, Any, Any, int, tuple[Any, ...]]  # kernel, grid, block, dynamic shared bytes, arguments
 Maker = Callable[[simt.GPU, np.random.Generator], Launch]
@@ -360,6 +362,114 @@ def division(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
     return "division", n // 64, 64, 0, (*given, *out, n)
 
 
+# Kernels of systematic_fresh.cu.
+
+
+def image(kernel: str, w: int, h: int, block: tuple[int, int], of: Any, *more: Any) -> Maker:
+    def make(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+        given = gpu.array((rng.random((h, w)) * (255 if of is np.uint8 else 1)).astype(of))
+        return kernel, blocks(w, h, block), block, 0, (given, zeros(gpu, h, w, of=of), w, h, *more)
+
+    return make
+
+
+def triangular(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 26_000
+    return "triangular_sums", -(-n // 4), 128, 0, (floats(gpu, rng, 8 * n), zeros(gpu, n), n, 80)
+
+
+def collatz(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 230_000
+    return "collatz", -(-n // 192), 192, 0, (zeros(gpu, n, of=np.int32), 1, n)
+
+
+def chase(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, words_of = 300_000, 1 << 20
+    following = gpu.array(rng.permutation(words_of).astype(np.int32))
+    return "chase", -(-n // 96), 96, 0, (following, zeros(gpu, n, of=np.int32), n, 6)
+
+
+def scatter(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, bins = 700_000, 50_000
+    given = (words(gpu, rng, bins, n), floats(gpu, rng, n))
+    return "scatter_add", -(-n // 256), 256, 0, (*given, zeros(gpu, bins), n)
+
+
+def matmul_double(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    m, n, k = 720, 650, 40
+    given = [gpu.array(rng.random(shape)) for shape in ((m, k), (k, n))]
+    return (
+        "matmul_double",
+        blocks(n, m, (16, 16)),
+        (16, 16),
+        0,
+        (*given, zeros(gpu, m, n, of=np.float64), m, n, k),
+    )
+
+
+def jacobi(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    x, y, z = 200, 150, 40
+    given = (floats(gpu, rng, z, y, x), zeros(gpu, z, y, x))
+    return "jacobi_3d", (-(-x // 32), -(-y // 4), z), (32, 4), 0, (*given, x, y, z)
+
+
+def monte_carlo(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    ctas, tries = 3400, 24
+    return "monte_carlo_pi", ctas, 128, 0, (zeros(gpu, 128 * ctas), tries)
+
+
+def julia(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    w, h = 1100, 700
+    return "julia", blocks(w, h, (32, 4)), (32, 4), 0, (zeros(gpu, h, w, of=np.uint8), w, h, 48)
+
+
+def split_records(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 600_000
+    return "split_records", -(-n // 160), 160, 0, (floats(gpu, rng, n, 7), zeros(gpu, 7, n), n)
+
+
+def argmax_rows(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, columns = 17_000, 77
+    given = floats(gpu, rng, rows, columns)
+    return "argmax_rows", -(-rows // 8), 256, 0, (given, zeros(gpu, rows, of=np.int32), rows, columns)
+
+
+def search_sorted(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, size = 340_000, 20_000
+    table = gpu.array(np.sort(rng.integers(0, 1 << 30, size)).astype(np.int32))
+    given = (table, size, words(gpu, rng, 1 << 30, n))
+    return "search_sorted", -(-n // 128), 128, 0, (*given, zeros(gpu, n, of=np.int32), n)
+
+
+def depthwise(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    w, h, channels = 130, 66, 60
+    given = (floats(gpu, rng, channels, h, w), floats(gpu, rng, channels, 5, 5))
+    return "depthwise", (-(-w // 64), h, channels), 64, 0, (*given, zeros(gpu, channels, h, w), w, h)
+
+
+def cholesky(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 260_000
+    return "cholesky", -(-n // 64), 64, 0, (floats(gpu, rng, 21, n), zeros(gpu, 21, n), n)
+
+
+def bit_reversal(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    bits = 20
+    n = 1 << bits
+    return "bit_reversal", n // 256, 256, 0, (floats(gpu, rng, n, 2), zeros(gpu, n, 2), bits)
+
+
+def compact(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 900_000
+    ctas = -(-n // 256)
+    out = (zeros(gpu, 256 * ctas), zeros(gpu, ctas, of=np.int32))
+    return "compact", ctas, 256, 0, (floats(gpu, rng, n), *out, n)
+
+
+def scan_block(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 720_000
+    return "scan_block", -(-n // 192), 192, 0, (words(gpu, rng, 100, n), zeros(gpu, n, of=np.int32), n)
+
+
 # Name: file of tests/kernels that has its source, and its launch; or a workload and its size.
 KERNELS: dict[str, tuple[str, Maker] | int] = {
     "heat": ("test_stencils", heat),
@@ -418,12 +528,35 @@ KERNELS: dict[str, tuple[str, Maker] | int] = {
     "workload-spmv": 8192,
 }
 
+FRESH: dict[str, Maker] = {
+    "sobel": image("sobel", 1100, 700, (32, 8), np.uint8),
+    "bilateral": image("bilateral", 820, 660, (16, 16), np.float32, 3.0),
+    "triangular_sums": triangular,
+    "collatz": collatz,
+    "chase": chase,
+    "scatter_add": scatter,
+    "matmul_double": matmul_double,
+    "jacobi_3d": jacobi,
+    "monte_carlo_pi": monte_carlo,
+    "julia": julia,
+    "split_records": split_records,
+    "argmax_rows": argmax_rows,
+    "search_sorted": search_sorted,
+    "depthwise": depthwise,
+    "cholesky": cholesky,
+    "bit_reversal": bit_reversal,
+    "compact": compact,
+    "scan_block": scan_block,
+}
+KERNELS |= {name: ("systematic_fresh.cu", maker) for name, maker in FRESH.items()}
+
 
 def half_of() -> dict[str, str]:
-    """Half of each kernel, by a split that does not change."""
-    names = sorted(KERNELS)
+    """Half of each kernel, by a split that does not change; `fresh` for those that were no part of the
+    development."""
+    names = sorted(KERNELS.keys() - FRESH.keys())
     random.Random(SPLIT_SEED).shuffle(names)
-    return {name: HALVES[i % 2] for i, name in enumerate(names)}
+    return {name: HALVES[i % 2] for i, name in enumerate(names)} | dict.fromkeys(FRESH, SETS[-1])
 
 
 class TimedGPU(simt.GPU):
@@ -445,10 +578,13 @@ def execute(device: TimedGPU, name: str) -> Result:
     if isinstance(entry, int):
         WORKLOADS[name.partition("-")[2]].run(device, entry)
     else:
-        file = import_module(entry[0])
-        templates, options = getattr(file, "TEMPLATES", ()), getattr(file, "OPTIONS", ())
-        source = file.SOURCE if hasattr(file, "SOURCE") else file.PIPELINES
-        module = device.compile(source, name=f"{entry[0]}.cu", kernels=templates, options=options)
+        if name in FRESH:
+            module = device.compile((ROOT / "benchmarks" / entry[0]).read_text(), name=entry[0])
+        else:
+            file = import_module(entry[0])
+            templates, options = getattr(file, "TEMPLATES", ()), getattr(file, "OPTIONS", ())
+            source = file.SOURCE if hasattr(file, "SOURCE") else file.PIPELINES
+            module = device.compile(source, name=f"{entry[0]}.cu", kernels=templates, options=options)
         kernel, grid, block, shared, arguments = entry[1](device, np.random.default_rng(1))
         module[kernel][grid, block, shared](*arguments)
     return device.result()
@@ -471,12 +607,12 @@ def part_of(gpu: str, name: str) -> int:
     return next((d for d in PARTS if max(waves) / (sms // d) >= LONG), PARTS[-1])
 
 
-def simulate(gpu: str, name: str, method: str, part: int = 1) -> dict[str, Any]:
-    """One run of one case."""
+def simulate(gpu: str, name: str, method: str, part: int = 1, **options: Any) -> dict[str, Any]:
+    """One run of one case. options: of the GPU, such as code="sass"."""
     spec = load_spec(gpu)
     smaller = {"sm.count": spec.sm.count // part, "address_map.channels": spec.address_map.channels // part}
     controller = None if method == "full" else make(method)
-    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller)
+    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller, **options)
     result = execute(device, name)
     launch = max(result.launches, key=lambda x: x.cycles)
     sampled = launch.sampled
@@ -608,7 +744,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("run")
-    command.add_argument("--half", choices=HALVES, required=True)
+    command.add_argument("--half", choices=SETS, required=True)
     command.add_argument("--launches", choices=LAUNCHES, default=LAUNCHES[0])
     command.add_argument("--gpu", default=",".join(GPUS))
     command.add_argument("--cases")
@@ -616,7 +752,7 @@ def main() -> None:
     command.add_argument("--again", action="store_true", help="measure what is already measured, too")
     command.set_defaults(function=run)
     command = commands.add_parser("table")
-    command.add_argument("--half", choices=HALVES, required=True)
+    command.add_argument("--half", choices=SETS, required=True)
     command.add_argument("--launches", choices=LAUNCHES, default=LAUNCHES[0])
     command.set_defaults(function=table)
     options = parser.parse_args()

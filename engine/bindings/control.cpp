@@ -38,6 +38,7 @@ class PythonController : public simt::Controller {
   PythonController& operator=(const PythonController&) = delete;
 
   simt::Cycle interval() const override { return interval_; }
+  uint64_t awaited_cta() const override { return awaited_cta_; }
   bool wants_warps() const override { return warps_; }
   bool wants_blocks() const override { return blocks_; }
 
@@ -45,7 +46,7 @@ class PythonController : public simt::Controller {
     nb::gil_scoped_acquire acquire;
     const Decision first =
         decision(control_.attr("begin")(facts.source, facts.warps_per_cta, facts.ctas_per_sm));
-    interval_ = nb::cast<uint64_t>(control_.attr("interval"));
+    read_when();
     warps_ = nb::cast<bool>(control_.attr("warps"));
     blocks_ = nb::cast<bool>(control_.attr("blocks"));
     return first;
@@ -58,11 +59,16 @@ class PythonController : public simt::Controller {
         bytes_of(o.latencies), bytes_of(o.sm_instructions), bytes_of(o.sm_warp_cycles), o.l2_free_lines,
         nb::make_tuple(o.skipped_ctas, o.skipped.warp_instructions, o.skipped.thread_instructions,
                        o.skipped_dram_sectors)));
-    interval_ = nb::cast<uint64_t>(control_.attr("interval"));
+    read_when();
     return answer;
   }
 
  private:
+  void read_when() {
+    interval_ = nb::cast<uint64_t>(control_.attr("interval"));
+    const nb::object cta = control_.attr("awaited_cta");
+    awaited_cta_ = cta.is_none() ? ~uint64_t{0} : nb::cast<uint64_t>(cta);
+  }
   static Decision decision(const nb::object& answer) {
     Decision d;
     if (answer.is_none()) return d;
@@ -83,7 +89,7 @@ class PythonController : public simt::Controller {
   }
 
   nb::object control_;
-  uint64_t interval_ = 1;
+  uint64_t interval_ = 1, awaited_cta_ = ~uint64_t{0};
   bool warps_ = false, blocks_ = false;
 };
 

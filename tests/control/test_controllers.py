@@ -304,6 +304,43 @@ def test_skipped_ctas_are_left_out(uniform: Path) -> None:
     assert 0.35 < (launch.cycles - launch.launch_latency) / (full.cycles - full.launch_latency) < 0.45
 
 
+class Awaiting(Controller):
+    """Observes only where CTAs 30 and 50 begin, and leaves out 10 twice, one right after the other."""
+
+    method = "awaiting"
+    interval = 1 << 40
+
+    def __init__(self) -> None:
+        self.seen: list[Interval] = []
+
+    def begin(self, launch: LaunchView) -> Decision:
+        self.awaited_cta = 30
+        return GO_ON
+
+    def observe(self, interval: Interval) -> Decision:
+        self.seen.append(interval)
+        self.awaited_cta = 50 if len(self.seen) == 1 else None if len(self.seen) > 3 else 1000
+        return Skip(10) if len(self.seen) in (2, 3) else GO_ON
+
+    def project(self, launch: LaunchView, now: Interval) -> Projection:
+        return Projection(now.end, {name: float(n) for name, n in now.counters.items()})
+
+
+def test_observed_where_a_cta_begins_and_where_ctas_were_left_out(uniform: Path) -> None:
+    how = {**SMALL, "sm.max_ctas": 2}
+    fine = Recorder(interval=1, warps=False, blocks=False)
+    simulate(uniform, GPU, set=how, controller=fine)
+    awaiting = Awaiting()
+    simulate(uniform, GPU, set=how, controller=awaiting)
+    first, second, left_out, again = awaiting.seen
+    for seen, cta in ((first, 30), (second, 50)):
+        same = next(x for _, x in fine.seen if x.counters["ctas"] > cta)
+        assert (seen.end, dict(seen.counters)) == (same.end, dict(same.counters))
+    assert second.end < left_out.end == again.end
+    assert [x.skipped_ctas for x in awaiting.seen] == [0, 0, 10, 20]
+    assert dict(left_out.counters) == dict(again.counters)
+
+
 class Everything(Controller):
     """Uses every feature: previews, blocks, warps, a new prediction at every interval, a stop."""
 

@@ -33,6 +33,16 @@ def test_ipoly_by_hand(n: int) -> None:
     assert testing.ipoly_hash(6, 3, n) == testing.ipoly_hash(2, 3, n) ^ testing.ipoly_hash(4, 0, n)
 
 
+@pytest.mark.parametrize(("n", "polynomial"), [(2, 0b11), (8, 0b1011), (128, 0b1000_0011), (4096, 0x1053)])
+@given(high=st.integers(0, 2**64 - 1))
+def test_ipoly_is_the_remainder(n: int, polynomial: int, high: int) -> None:
+    """By long division."""
+    remainder = high
+    while remainder >= n:
+        remainder ^= polynomial << remainder.bit_length() - n.bit_length()
+    assert testing.ipoly_hash(high, 1, n) == remainder ^ 1
+
+
 @pytest.mark.parametrize("power", range(8, 26))
 def test_ipoly_spreads_every_power_of_two_stride(power: int) -> None:
     addresses = [i << power for i in range(64)]

@@ -90,6 +90,10 @@ class Controller {
   virtual ~Controller() = default;
   /// Core cycles between observations, at least 1; read after begin() and after each observe().
   virtual Cycle interval() const = 0;
+  /// If not ~0, it also observes when the next CTA with this ordinal or a later one has begun, and when a
+  /// Skip has taken effect; what it decides then takes effect at once. Read after begin() and after each
+  /// observe().
+  virtual uint64_t awaited_cta() const { return ~uint64_t{0}; }
   // Read after begin().
   virtual bool wants_warps() const = 0;
   virtual bool wants_blocks() const = 0;

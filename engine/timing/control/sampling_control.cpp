@@ -6,6 +6,7 @@
 namespace simt {
 namespace {
 
+constexpr Cycle begun = 2;                  // cycles after its dispatch, a CTA is among those counted
 constexpr uint64_t followed_at_once = 256;  // CTAs whose footprints are in memory together
 
 }  // namespace
@@ -29,6 +30,7 @@ void SamplingControl::begin(Cycle now) {
   Decision first = controller_->begin(facts);
   begun_ = launch_.first_dispatch;
   next_ = begun_ + controller_->interval();
+  await_cta();
   launch_.kernel->observes_warps = controller_->wants_warps();
   if (controller_->wants_blocks()) {
     blocks_ = std::make_unique<BasicBlocks>(launch_.source->instructions(), launch_.source->leaders());
@@ -66,6 +68,7 @@ bool SamplingControl::observes() const {
 }
 
 void SamplingControl::advance(Cycle now) {
+  while (!ahead_.empty() && ahead_.front().second + begun <= now) ahead_.pop_front();
   while (next_effect() <= now) {
     Decision decision = std::move(pending_.front().decision);
     pending_.pop_front();
@@ -73,12 +76,22 @@ void SamplingControl::advance(Cycle now) {
   }
   if (next_ > now) return;
   if (observes())
-    observe(now);
+    observe(now, now + limits_.delay);
   else
     next_ = ~Cycle{0};
 }
 
-void SamplingControl::observe(Cycle now) {
+/// The interval ends when the CTA that the controller waits for is dispatched, if not before.
+void SamplingControl::await_cta() {
+  awaited_cta_ = controller_->awaited_cta();
+  for (const auto& [cta, cycle] : ahead_)
+    if (cta >= awaited_cta_) {
+      next_ = std::min(next_, cycle + begun);
+      break;
+    }
+}
+
+void SamplingControl::observe(Cycle now, Cycle effective) {
   Observation observation = machine_.observe(launch_);
   observation.index = intervals_++;
   observation.end = next_ - launch_.first_dispatch;
@@ -89,7 +102,8 @@ void SamplingControl::observe(Cycle now) {
   begun_ = next_;
   Decision decision = controller_->observe(observation);
   next_ += controller_->interval();
-  take(std::move(decision), now, now + limits_.delay);
+  await_cta();
+  take(std::move(decision), now, effective);
 }
 
 void SamplingControl::apply(Decision decision, Cycle now) {
@@ -166,6 +180,9 @@ void SamplingControl::skip(uint64_t ctas, double recent, Cycle now) {
   launch_.done_ctas += ctas;
   sampled_.skipped_ctas += ctas;
   launch_.last_end = std::max(launch_.last_end, now);
+  if (awaited_cta_ == ~uint64_t{0} || !observes()) return;
+  next_ = now;
+  observe(now, now);  // no dispatch from now on is decided yet
 }
 
 void SamplingControl::predict_launch(double cycles) {
@@ -216,6 +233,8 @@ void SamplingControl::predict_residents(Cycle now) {
 bool SamplingControl::placed(const CtaDispatcher::Placement& p) {
   if (p.cta < prediction_.first()) {
     ++timed_ctas_;
+    if (p.cta >= awaited_cta_) next_ = std::min(next_, p.cycle + begun);
+    ahead_.emplace_back(p.cta, p.cycle);
     return false;
   }
   const auto cycles = static_cast<Cycle>(std::max<long long>(1, std::llround(prediction_.cycles(p.cta))));

@@ -69,7 +69,8 @@ class SamplingControl {
     Decision decision;
   };
   bool observes() const;
-  void observe(Cycle now);
+  void observe(Cycle now, Cycle effective);
+  void await_cta();
   void stop_observing();
   void take(Decision decision, Cycle now, Cycle effective);
   void apply(Decision decision, Cycle now);
@@ -90,9 +91,11 @@ class SamplingControl {
   SampledMachine& machine_;
   Limits limits_;
   uint16_t slot_;
-  std::unique_ptr<BasicBlocks> blocks_;  // if they are observed or used for prediction
-  uint64_t intervals_ = 0;               // observed
-  Cycle begun_ = 0, next_ = ~Cycle{0};   // the interval under way: its begin and end, an observation
+  std::unique_ptr<BasicBlocks> blocks_;           // if they are observed or used for prediction
+  uint64_t intervals_ = 0;                        // observed
+  Cycle begun_ = 0, next_ = ~Cycle{0};            // the interval under way: its begin and end, an observation
+  uint64_t awaited_cta_ = ~uint64_t{0};           // whose dispatch ends it; ~0: none, or it is decided
+  std::deque<std::pair<uint64_t, Cycle>> ahead_;  // CTAs whose dispatch is decided: ordinals, cycles
   std::deque<Pending> pending_;
   InstructionCounts skipped_{};
   uint64_t skipped_dram_sectors_ = 0;

@@ -202,11 +202,15 @@ class Controller(Method):
 
     interval: core cycles between observations, from the launch's first dispatch; read after `begin` and each
         `observe`.
+    awaited_cta: if not None, there is also an observation when the next CTA with this ordinal or a later one
+        has begun, and one when a Skip has taken effect, whose answer takes effect at once; read after `begin`
+        and each `observe`.
     warps, blocks: whether observations include finished warps and executed basic blocks.
     """
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {}  # parameters by the name of a variant
     interval: int = 500
+    awaited_cta: int | None = None
     warps: bool = False
     blocks: bool = False
 

@@ -59,7 +59,7 @@ class _Observed(Mapping[str, int]):
 
 class LaunchControl:
     """One launch under a controller. The engine calls `begin` and `observe`; `finish` is called with its
-    result. `interval`, `warps` and `blocks` are read after `begin`."""
+    result. `interval`, `awaited_cta`, `warps` and `blocks` are read after `begin`."""
 
     def __init__(
         self,
@@ -103,6 +103,10 @@ class LaunchControl:
         if interval < 1:
             raise self._error(f"its interval is {interval} core cycles, expected 1 or more")
         return interval
+
+    @property
+    def awaited_cta(self) -> int | None:
+        return self._controller.awaited_cta
 
     @property
     def warps(self) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -20,19 +19,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 _NEVER = 1 << 40  # core cycles, beyond any launch
-_SHORTEST, _LONGEST = 50, 500  # core cycles between observations
-_OBSERVATIONS = 32  # in the time of the first wave, about
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
+_ALIKE = 0.005  # difference of two windows that makes more of them needless
+_FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
 _DECAY = 0.8
-# Spread of windows in most launches, and in those in which DRAM's traffic is all that matters; how many
-# degrees of freedom that is worth.
-_USUAL, _USUAL_OF_DRAM, _PRIOR = 0.01, 0.008, 4
+# Spread of windows in most launches; how many degrees of freedom that is worth.
+_USUAL, _PRIOR = 0.01, 4
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
-_OF_CHANGE = 0.35  # of the difference between two windows that is uncertain between them
+_OF_CHANGE = 0.5  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
 _OF_PROGRAM = (
     *("shared_loads", "shared_stores", "shared_wavefronts", "shared_bank_conflicts"),
@@ -64,6 +62,20 @@ class _Left:
     warp_instructions: int
     thread_instructions: int
     dram_sectors: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """From the dispatch of one CTA to that of the CTA a wave later."""
+
+    begin: Interval
+    end: Interval
+
+    def __getitem__(self, name: str) -> int:
+        """The increase of a counter, or of the `cycles`."""
+        if name == "cycles":
+            return self.end.end - self.begin.end
+        return self.end.counters[name] - self.begin.counters[name]
 
 
 @dataclass(frozen=True)
@@ -180,15 +192,17 @@ class Systematic(Controller):
     confidence: of the intervals.
     windows: number of windows planned; long launches have one for every 32 waves. Two are enough if they
         agree, or if DRAM alone sets the pace, and in launches of less than 16 waves, in which one is if it is
-        as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
+        much as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
         quite theirs: in waves, times the root of the waves left out.
     """
 
     method = "systematic"
+    interval = _NEVER
+    awaited_cta: int | None = 0
 
     def __init__(
-        self, error: float = 0.03, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
+        self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -205,18 +219,15 @@ class Systematic(Controller):
         self._launch = launch
         self._wave = max(1, launch.ctas_per_sm * launch.sm_count)
         self._why = self._refusal(launch)
-        self.interval = _NEVER if self._why else _SHORTEST
-        self._seen: list[Interval] = []
-        self._window = 2 * self._wave  # CTAs dispatched where the window under way began
-        self._windows: list[int] = [self._wave]  # where those that are over began; the first is cold
+        self.awaited_cta = None if self._why else self._wave
+        self._windows: list[_Window] = []  # those that are over; the first is cold
+        self._began: Interval | None = None  # the window under way
         self._elasticity = 0.0  # of the time of a window, as the windows show it
         self._gaps: list[list[_Left]] = []  # what was left out after each window but the cold one
         self._waits_for: Interval | None = None  # a skip decided then takes effect
         self._to_leave_out = 0  # waves, before the next window
         self._step = 1  # waves left out together
         self._last_gap = False  # whether the planned windows are over
-        self._dispatched: list[int] = []  # CTAs, at each observation
-        self._places: dict[float, tuple[int, int, float]] = {}  # of CTAs dispatched, see _place
         return GO_ON
 
     def _refusal(self, launch: LaunchView) -> str:
@@ -225,8 +236,8 @@ class Systematic(Controller):
             return "its CTAs influence each other, or may wait for each other: none can be left out"
         if launch.cluster_size > 1:
             return "its CTAs run in clusters, which are simulated together"
-        if waves < 4:
-            return f"it has {waves:.2f} waves of CTAs: fewer than 4 leave nothing out"
+        if waves < _FEWEST:
+            return f"it has {waves:.2f} waves of CTAs: fewer than {_FEWEST} leave nothing out"
         return ""
 
     @property
@@ -241,32 +252,28 @@ class Systematic(Controller):
         )
 
     def observe(self, interval: Interval) -> Decision:
-        counters = interval.counters
-        self._seen.append(interval)
-        self._dispatched.append(counters["ctas"])
-        self._places.clear()
-        if counters["ctas_finished"] == 0:
-            self.interval = min(_LONGEST, max(_SHORTEST, interval.end // _OBSERVATIONS))
-            return GO_ON
-        left = self._launch.cta_count - counters["ctas"] - interval.skipped_ctas
+        """Called where a window begins or ends, and where CTAs have been left out."""
+        left = self._left(interval)
         if self._waits_for is not None:
-            if interval.skipped_ctas == self._waits_for.skipped_ctas:
-                return GO_ON
             self._has_left_out(interval)
-            self._window = counters["ctas"] + round(_WARM_UP * self._wave)
             self._waits_for = None
+            self._began = None
+            self.awaited_cta = self._launch.cta_count - left + round(_WARM_UP * self._wave)
             if self._last_gap and left >= self._wave and self._changed():
                 self._to_leave_out = 0
-        elif counters["ctas"] > self._window + self._wave:
-            # The next CTA has come, so that what is left out now does not change the window.
-            self._windows.append(self._window)
-            self._gaps.append([])
-            self._window += self._wave
-            self._elasticity = self._estimated_elasticity()
-            self._to_leave_out = self._planned(left)
-            self._step = max(1, self._to_leave_out // _STEPS)
+        else:
+            if self._began is not None:
+                self._windows.append(_Window(self._began, interval))
+                if len(self._windows) > 1:
+                    self._gaps.append([])
+                    self._elasticity = self._estimated_elasticity()
+                    self._to_leave_out = self._planned(left)
+                    self._step = max(1, self._to_leave_out // _STEPS)
+            self._began = interval
+            assert self.awaited_cta is not None
+            self.awaited_cta += self._wave
         if left == 0 or (left < self._wave and not any(self._gaps)):
-            self.interval = _NEVER  # nothing more can be left out, and nothing is to be estimated
+            self.awaited_cta = None  # nothing more can be left out, and nothing is to be estimated
             return GO_ON
         waves = min(self._to_leave_out, left // self._wave)
         if waves <= 0:
@@ -275,6 +282,10 @@ class Systematic(Controller):
         self._to_leave_out = waves - step
         self._waits_for = interval
         return Skip(step * self._wave, recent=self._turnover())
+
+    def _left(self, interval: Interval) -> int:
+        """CTAs not yet dispatched, nor left out."""
+        return self._launch.cta_count - interval.counters["ctas"] - interval.skipped_ctas
 
     def _has_left_out(self, interval: Interval) -> None:
         before = self._waits_for
@@ -294,15 +305,15 @@ class Systematic(Controller):
         """Waves to leave out before the next window."""
         done, rest = len(self._windows) - 1, left / self._wave
         waves = self._launch.cta_count / self._wave
-        out = waves - self._dispatched[-1] / self._wave
+        out = waves - self._windows[-1].end.counters["ctas"] / self._wave
         room = self.error - self._allowance(out)
         if room <= 0:
             return 0
         used = self._last_use
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
-            usual = 1 if done == 1 and self._agree(_USUAL) else 2
-        elif done > 1 and (used > _ALL or self._agree(_USUAL / 2)):
+            usual = 1 if done == 1 and self._agree(2 * _USUAL) else 2
+        elif done > 1 and (used > _ALL or self._agree(_ALIKE)):
             usual = 2
         elif done > 1 and used > _MUCH:
             usual = max(usual, _OF_MUCH)
@@ -327,11 +338,11 @@ class Systematic(Controller):
     @property
     def _last_use(self) -> float:
         """Of DRAM's bandwidth, in the last window."""
-        return self._utilisation(float(self._dram_sectors(np.array(self._windows[-1:], np.float64))[0]))
+        return self._utilisation(self._dram_sectors(self._windows[-1]))
 
     def _agree(self, within: float) -> bool:
         """Whether the rates of the last two windows are the same."""
-        rates = self._rates("cycles", "warp_instructions", np.array(self._windows[-2:], np.float64))
+        rates = self._rates("cycles", "warp_instructions", self._windows[-2:])
         return bool(abs(rates.differences[0]) <= within * rates.of_windows[0])
 
     def _changed(self) -> bool:
@@ -355,80 +366,57 @@ class Systematic(Controller):
     def _not_seen(self, left: _Left) -> float:
         """Of what a CTA left out after the last window exchanges with DRAM: what neither that window nor the
         CTAs left out before it did, unless the window tells how long it takes."""
-        begins = np.array(self._windows[-1:], np.float64)
-        seen = [float(self._dram_sectors(begins)[0])]
+        seen = [self._dram_sectors(self._windows[-1])]
         earlier = [x for gap in self._gaps[:-1] for x in gap][-1:]
         seen += [x.dram_sectors / x.ctas for x in earlier]
         other = min(abs(left.dram_sectors / left.ctas - x) for x in seen)
-        return other * (1 - float(self._rates("cycles", "warp_instructions", begins).elasticity[0]))
+        rates = self._rates("cycles", "warp_instructions", self._windows[-1:])
+        return other * (1 - float(rates.elasticity[0]))
 
-    def _dram_sectors(self, begins: Floats) -> Floats:
-        """What a CTA of these windows exchanged with DRAM."""
-        exchanged = self._between("dram_reads", begins) + self._between("dram_writes", begins)
-        return exchanged / self._wave
+    def _dram_sectors(self, window: _Window) -> float:
+        """What a CTA of this window exchanged with DRAM."""
+        return (window["dram_reads"] + window["dram_writes"]) / self._wave
 
     def _turnover(self) -> float:
         """Share of the L2 that a wave replaces."""
-        sectors = float(self._dram_sectors(np.array([self._windows[-1]], np.float64))[0]) * self._wave
+        sectors = self._dram_sectors(self._windows[-1]) * self._wave
         lines = sectors * _SECTOR_BYTES / _LINE_BYTES
         return min(1.0, lines / self._launch.l2_lines) if self._launch.l2_lines else 0.0
 
     def _utilisation(self, sectors: float) -> float:
         """Of DRAM, if a CTA exchanges these sectors more or less than in the latest window."""
-        cycles = float(self._between("cycles", np.array([self._windows[-1]], np.float64))[0])
+        cycles = self._windows[-1]["cycles"]
         moved = abs(sectors) * _SECTOR_BYTES * self._wave
         peak = self._launch.dram_bytes_per_cycle
         return moved / (peak * cycles) if peak and cycles else 0.0
 
     # --- estimates ---------------------------------------------------------------------------------------
 
-    def _place(self, dispatched: float) -> tuple[int, int, float]:
-        """When that many CTAs had been dispatched: the observations before and after, and the part of the
-        time between them. Dispatches and events between them are spread evenly; of several that saw the same
-        number of CTAs, the last is when the next one came."""
-        before = bisect_right(self._dispatched, dispatched) - 1
-        if before < 0 or before + 1 == len(self._seen):
-            return max(0, before), max(0, before), 0.0
-        after = bisect_right(self._dispatched, self._dispatched[before + 1]) - 1
-        first, last = self._dispatched[before], self._dispatched[after]
-        return before, after, (dispatched - first) / (last - first)
+    def _of(self, name: str, windows: Sequence[_Window]) -> Floats:
+        return np.array([window[name] for window in windows], np.float64)
 
-    def _between(self, name: str, begins: Floats) -> Floats:
-        """The increase of a counter, or of the `cycles`, in windows that begin there."""
-
-        def at(dispatched: float) -> float:
-            place = self._places.get(dispatched)
-            if place is None:
-                place = self._places[dispatched] = self._place(dispatched)
-            before, after, part = place
-            if name == "cycles":
-                return (1 - part) * self._seen[before].end + part * self._seen[after].end
-            return (1 - part) * self._seen[before].counters[name] + part * self._seen[after].counters[name]
-
-        return np.array([at(x + self._wave) - at(x) for x in begins.tolist()])
-
-    def _rates(self, name: str, measure: str, begins: Floats) -> _Rates:
-        """Of a counter against instructions, in windows that begin there.
+    def _rates(self, name: str, measure: str, windows: Sequence[_Window]) -> _Rates:
+        """Of a counter against instructions.
 
         What a window exchanges with DRAM changes its time as far as DRAM sets the pace: by its use, or as the
         windows themselves show.
         """
-        work = self._between(measure, begins)
-        sectors = self._between("dram_reads", begins) + self._between("dram_writes", begins)
-        used = self._use(sectors, self._between("cycles", begins))
-        elasticity = np.zeros(len(begins))
+        work = self._of(measure, windows)
+        sectors = self._of("dram_reads", windows) + self._of("dram_writes", windows)
+        used = self._use(sectors, self._of("cycles", windows))
+        elasticity = np.zeros(len(windows))
         if name in _OF_TIME:
             least = np.where(used > _BOUND * self._last_use, self._elasticity, 0.0)
             elasticity = np.clip((used - _BOUND) / (_BOUND_ALONE - _BOUND), least, 1.0)
         elif name in _OF_DRAM:
-            elasticity = np.ones(len(begins))
-        return _Rates(self._between(name, begins) / work, sectors / work, elasticity)
+            elasticity = np.ones(len(windows))
+        return _Rates(self._of(name, windows) / work, sectors / work, elasticity)
 
     def _estimated_elasticity(self) -> float:
         """Of the time of a window with respect to what it exchanges with DRAM: the regression between
         successive windows, if much of DRAM is used. Few small differences say little."""
         self._elasticity = 0.0
-        rates = self._rates("cycles", self._measure, np.array(self._windows[1:], np.float64))
+        rates = self._rates("cycles", self._measure, self._windows[1:])
         steady = self._steady()
         if steady.sum() < 2 or self._last_use < _MUCH:
             return 0.0
@@ -445,21 +433,20 @@ class Systematic(Controller):
         other."""
         return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
 
-    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_], used: float) -> float:
+    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_]) -> float:
         """Half width of the interval of one of these rates, in all windows but the cold one.
 
         Of windows that follow each other without the launch going over from one into the next, from the
         differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
         8.2), or from those to their mean if these are larger: CTAs drift apart and together again over many
         waves.
-        Few windows say little of the spread, which is therefore shrunk towards that of most launches, at this
-        use of DRAM.
+        Few windows say little of the spread, which is therefore shrunk towards that of most launches.
         """
         own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
         successive = float((rates.differences[steady] ** 2 / 2).sum())
         ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
         to_mean = sum(rates.squares(a, b) for a, b in pairwise(ends))
-        usual = (_USUAL_OF_DRAM if used > _ALL else _USUAL) * float(rates.of_windows.mean())
+        usual = _USUAL * float(rates.of_windows.mean())
         variance = (2 * max(successive, to_mean) + _PRIOR * usual**2) / (own + _PRIOR)
         return _student(self.confidence, own + _PRIOR) * math.sqrt(variance)
 
@@ -476,7 +463,7 @@ class Systematic(Controller):
         sectors = np.array([x.dram_sectors for x in left], np.float64) / np.maximum(1, work)
         if gap + 1 == len(self._gaps) or not left:
             return _Course(np.zeros(len(left)), sectors, sectors, 1.0, False)
-        rates = self._rates("cycles", self._measure, np.array(self._windows[gap + 1 : gap + 3], np.float64))
+        rates = self._rates("cycles", self._measure, self._windows[gap + 1 : gap + 3])
         by_traffic = self._by_traffic(sectors, rates, float(work.sum() / ctas.sum()))
         if by_traffic and (rates.elasticity > self._elasticity).any():
             return by_traffic
@@ -509,7 +496,7 @@ class Systematic(Controller):
     def _cold(self, waves: float) -> float | None:
         """Part of these waves, which follow the first window, that is as it is; None if the launch's
         beginning does not decay, or already has."""
-        rates = self._rates("cycles", self._measure, np.array(self._windows[:3], np.float64))
+        rates = self._rates("cycles", self._measure, self._windows[:3])
         cold, first, later = rates.at(np.arange(3), np.full(3, rates.sectors[2])).tolist()
         if abs(first - later) <= _USUAL * later or abs(cold - later) <= _USUAL * later:
             return None
@@ -527,8 +514,8 @@ class Systematic(Controller):
     def _relative_noise(self, share: float) -> float:
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
-        rates = self._rates("cycles", "warp_instructions", np.array(self._windows[1:], np.float64))
-        half = self._noise(rates, self._steady(), self._last_use) / math.sqrt(self._alike)
+        rates = self._rates("cycles", "warp_instructions", self._windows[1:])
+        half = self._noise(rates, self._steady()) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
@@ -578,14 +565,14 @@ class Systematic(Controller):
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         measure = self._measure
-        begins = np.array(self._windows[1:], np.float64)
-        seen_work = float(self._between(measure, begins).sum())
+        windows = self._windows[1:]
+        seen_work = float(self._of(measure, windows).sum())
         shares = self._shares()
         every, spread = float(shares.work.sum()), shares.spread
         courses = [self._course(i) for i in range(len(self._gaps) - 1)]
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
-        steady, used = self._steady(), self._last_use
+        steady = self._steady()
         works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
         other_work = sum(x * work for x, work in works if x > _CHANGE)
         others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
@@ -594,20 +581,20 @@ class Systematic(Controller):
 
         def total(name: str, done: float) -> tuple[float, float]:
             """The launch's total and its relative half width."""
-            rates = self._rates(name, measure, begins)
+            rates = self._rates(name, measure, windows)
             added = shares.total(rates)
             whole = done + added
-            half = every * self._noise(rates, steady, used) * spread + allowance * whole
+            half = every * self._noise(rates, steady) * spread + allowance * whole
             doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
             half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
-                seen = float(self._between(name, begins).sum())
+                seen = float(self._of(name, windows).sum())
                 half += every / seen_work * _student(self.confidence, _PRIOR) * math.sqrt(max(seen, 1.0))
             half += _OF_CHANGE * other_work * float(rates.of_windows[-1])
             half += unseen * added / max(1.0, cycles_added)
             return whole, half / whole if whole else 0.0
 
-        cycles_added = shares.total(self._rates("cycles", measure, begins))
+        cycles_added = shares.total(self._rates("cycles", measure, windows))
         allowance = self._allowance((launch.cta_count - now.counters["ctas"]) / self._wave)
         cycles, half = total("cycles", now.end)
         totals: dict[str, float] = {}
@@ -622,19 +609,22 @@ class Systematic(Controller):
         for name, done in now.counters.items():
             if name in known:
                 totals[name], projected[name] = known[name], exact_from(launch, name)
-            elif is_peak(name) or name not in self._seen[-1].counters:
+            elif is_peak(name) or name not in windows[0].begin.counters:
                 totals[name], unprojected[name] = math.nan, "a peak: what is left out may exceed it"
             elif name in _OF_PROGRAM:
                 # CTAs are simulated to their end, so that those simulated have all of it.
                 grown = 1 + every / now.counters[measure]
                 totals[name], projected[name] = done * grown, "simulated part, as its instructions"
                 halves[name] = (1 - 1 / grown) * _student(self.confidence, _PRIOR) * _USUAL
+            elif not done:
+                totals[name], halves[name] = 0.0, 0.0
+                projected[name] = "none in the simulated part"
             else:
                 totals[name], halves[name] = total(name, done)
                 projected[name] = "simulated part + rates of the windows next to what is left out"
         left_out = launch.cta_count - now.counters["ctas"]
         reason = (
-            f"{len(begins)} windows of a wave; {left_out:,} of {launch.cta_count:,} CTAs left out; "
+            f"{len(windows)} windows of a wave; {left_out:,} of {launch.cta_count:,} CTAs left out; "
             f"cycles ± {half:.2%} at {self.confidence:.0%} confidence"
         )
         return Projection(round(cycles), totals, projected, unprojected, {}, halves, reason)

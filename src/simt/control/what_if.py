@@ -144,10 +144,10 @@ def what_if(result: Result, controller: Controller, *, instructions_known: bool 
     Raises ResultError for a Result without timelines or one that is itself sampled, ControlError for a
     controller that needs data that a timeline does not contain, or that predicts.
     """
-    if controller.warps or controller.blocks:
+    if controller.warps or controller.blocks or controller.awaited_cta is not None:
         raise ControlError(
-            f"{controller.label()}: needs finished warps or basic blocks, which a timeline does not contain. "
-            f"Simulate with it"
+            f"{controller.label()}: needs finished warps, basic blocks or observations at the dispatch of a "
+            f"CTA, which a timeline does not contain. Simulate with it"
         )
     copy = deepcopy(controller).start()
     outcomes = tuple(_launch(launch, result, copy, instructions_known) for launch in result.launches)

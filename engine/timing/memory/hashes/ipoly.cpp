@@ -1,5 +1,6 @@
 #include <array>
 #include <bit>
+#include <vector>
 
 #include "timing/memory/hash.hpp"
 #include "timing/memory/hashes/bit_mask.hpp"
@@ -21,29 +22,64 @@ constexpr std::array<uint64_t, 6> ipoly64 = {
     bit_mask({16, 14, 13, 12, 11, 8, 6, 2, 1}),  bit_mask({17, 15, 14, 13, 12, 9, 7, 3, 2}),
     bit_mask({18, 16, 15, 14, 13, 10, 8, 4, 3}), bit_mask({17, 16, 15, 14, 11, 9, 5, 4})};
 
-/// The remainders of the addresses' bytes, which add up to that of the address: none of the rows above has a
-/// bit beyond the third byte.
-struct Remainders {
-  std::array<std::array<uint8_t, 256>, 3> of{};
-  template <size_t N>
-  constexpr explicit Remainders(const std::array<uint64_t, N>& rows) {
-    for (uint64_t byte = 0; byte < 3; ++byte)
-      for (uint64_t value = 0; value < 256; ++value)
-        for (size_t i = 0; i < N; ++i)
-          of[byte][value] |= static_cast<uint8_t>((std::popcount(value << 8 * byte & rows[i]) & 1) << i);
-  }
-  uint32_t hash(uint64_t high, uint32_t index) const {
-    return static_cast<uint32_t>(of[0][high & 0xff] ^ of[1][high >> 8 & 0xff] ^ of[2][high >> 16 & 0xff]) ^
-           index;
-  }
-};
-constexpr Remainders remainders16(ipoly16), remainders32(ipoly32), remainders64(ipoly64);
-
 // Irreducible polynomials over GF(2) by degree, without their leading term.
 constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1,  0x3,  0x3, 0x3, 0x5, 0x3,
                                                   0x3, 0x1b, 0x11, 0x9, 0x5, 0x53};
 
 static_assert(most_ipoly == 1u << (irreducible.size() - 1));
+
+/// The remainders of the addresses' bytes, which add up to that of the address.
+struct Remainders {
+  std::array<std::array<uint16_t, 256>, 8> of{};
+
+  template <size_t N>
+  explicit Remainders(const std::array<uint64_t, N>& rows) {
+    fill([&](uint32_t bit) {
+      uint32_t remainder = 0;
+      for (size_t i = 0; i < N; ++i) remainder |= static_cast<uint32_t>(rows[i] >> bit & 1) << i;
+      return remainder;
+    });
+  }
+  explicit Remainders(uint32_t degree) {
+    std::array<uint32_t, 64> powers{};
+    for (uint32_t power = 1; uint32_t& each : powers) {
+      each = power;
+      power <<= 1;
+      if (power >> degree & 1) power ^= 1u << degree | irreducible[degree];
+    }
+    fill([&](uint32_t bit) { return powers[bit]; });
+  }
+  uint32_t hash(uint64_t high, uint32_t index) const {
+    for (size_t byte = 0; high; ++byte, high >>= 8) index ^= of[byte][high & 0xff];
+    return index;
+  }
+
+ private:
+  template <class OfBit>
+  void fill(OfBit&& of_bit) {
+    for (uint32_t byte = 0; byte < of.size(); ++byte)
+      for (uint32_t value = 1; value < 256; ++value)
+        of[byte][value] =
+            static_cast<uint16_t>(of[byte][value & (value - 1)] ^
+                                  of_bit(8 * byte + static_cast<uint32_t>(std::countr_zero(value))));
+  }
+};
+
+/// By degree.
+std::vector<Remainders> all_remainders() {
+  std::vector<Remainders> all;
+  for (uint32_t degree = 0; degree < irreducible.size(); ++degree) {
+    if (degree == 4)
+      all.emplace_back(ipoly16);
+    else if (degree == 5)
+      all.emplace_back(ipoly32);
+    else if (degree == 6)
+      all.emplace_back(ipoly64);
+    else
+      all.emplace_back(degree);
+  }
+  return all;
+}
 
 uint32_t slice_of(const SliceCount& n, const SliceAddress& a) {
   const uint32_t slice = a.channel * n.slices_per_channel + a.low;
@@ -76,18 +112,9 @@ const Registered<SetIndex> ipoly_sets{
 }  // namespace
 
 uint32_t ipoly_hash(uint64_t high, uint32_t index, uint32_t n) {
-  if (n == 16) return remainders16.hash(high, index);
-  if (n == 32) return remainders32.hash(high, index);
-  if (n == 64) return remainders64.hash(high, index);
-  const auto degree = static_cast<uint32_t>(std::bit_width(n) - 1);
-  if (degree == 0 || degree >= irreducible.size()) return index;
-  uint32_t remainder = 0;
-  for (auto i = static_cast<uint32_t>(std::bit_width(high)); i-- > 0;) {
-    const uint32_t out = remainder >> (degree - 1) & 1;
-    remainder = (remainder << 1 | static_cast<uint32_t>(high >> i & 1)) & (n - 1);
-    if (out) remainder ^= irreducible[degree];
-  }
-  return remainder ^ index;
+  static const std::vector<Remainders> remainders = all_remainders();
+  const auto degree = static_cast<size_t>(std::bit_width(n) - 1);
+  return degree == 0 || degree >= remainders.size() ? index : remainders[degree].hash(high, index);
 }
 
 }  // namespace simt
