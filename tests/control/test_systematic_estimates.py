@@ -14,7 +14,6 @@ from simt.control.projection import Projection
 
 WAVE, CTAS = 100, 4000
 PEAK = 32.0  # bytes per core cycle: one sector
-EVERY = 10  # core cycles between observations
 
 Of = Callable[[int], float]  # by CTA
 
@@ -67,8 +66,6 @@ def sample(cycles: Of, instructions: Of, sectors: Of, tags: Of, after: float = 1
     seen = {"ctas": 0, "ctas_finished": 0, "warp_instructions": 0, "dram_reads": 0, "dram_writes": 0}
     skipped = np.zeros(4)
     work = moved = clock = 0.0
-    now = 0
-    waiting: Skip | None = None
 
     def interval(end: int) -> Interval:
         return Interval(
@@ -83,25 +80,31 @@ def sample(cycles: Of, instructions: Of, sectors: Of, tags: Of, after: float = 1
             skipped_dram_sectors=int(skipped[2]),
         )
 
+    def observe() -> bool:
+        """Whether CTAs are left out, of which there is then another observation."""
+        nonlocal following, left_out, skipped
+        decision = controller.observe(interval(round(clock)))
+        if not isinstance(decision, Skip):
+            return False
+        gone, following = following[: decision.ctas], following[decision.ctas :]
+        left_out += gone
+        skipped += [len(gone), sum(map(instructions, gone)), sum(map(tags, gone)), 0]
+        return True
+
     while following:
         cta = following.pop(0)
+        seen["ctas"] += 1
+        seen["ctas_finished"] = max(0, seen["ctas"] - WAVE)
+        seen["warp_instructions"], seen["dram_reads"] = round(work), round(moved)
+        if controller.awaited_cta is not None and cta >= controller.awaited_cta:
+            while observe():
+                pass
         factor = after if left_out else 1.0
         clock += factor * cycles(cta)
         work += instructions(cta)
         moved += factor * sectors(cta)
-        while now + EVERY <= clock:
-            now += EVERY
-            if waiting is not None:
-                gone, following = following[: waiting.ctas], following[waiting.ctas :]
-                left_out += gone
-                skipped += [len(gone), sum(map(instructions, gone)), sum(map(tags, gone)), 0]
-                waiting = None
-            decision = controller.observe(interval(now))
-            if isinstance(decision, Skip):
-                waiting = decision
-        seen["ctas"] += 1
-        seen["ctas_finished"] = max(0, seen["ctas"] - WAVE)
-        seen["warp_instructions"], seen["dram_reads"] = round(work), round(moved)
+    seen["ctas_finished"] = seen["ctas"]
+    seen["warp_instructions"], seen["dram_reads"] = round(work), round(moved)
     end = interval(round(clock))
     projection = controller.project(view, end)
     return Found(left_out, projection.cycles - end.end, projection.half_widths["cycles"], projection)
