@@ -66,6 +66,10 @@ nb::dict describe(const Program& program, uint32_t index) {
   d["required_threads"] = f.required_threads;
   d["cluster"] = f.cluster;
   d["order_sensitive"] = f.order_sensitive;
+  nb::list stored;
+  for (size_t word = 0; word < f.stored_parameters.size(); ++word)
+    if (f.stored_parameters[word]) stored.append(word);
+  d["stored_parameters"] = stored;
   return d;
 }
 

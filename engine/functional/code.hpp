@@ -181,6 +181,8 @@ struct FunctionCode {
   std::shared_ptr<const ConstantBanks> constants;  ///< of machine code
   std::vector<ConstantWord> constant_words;        ///< rows of bank place::launch
   uint32_t parameter_bytes = 0;                    ///< size of an entry's parameter block
+  /// Of machine code: 64-bit words of the parameter block that hold addresses through which it may store.
+  std::vector<bool> stored_parameters;
   bool order_sensitive =
       false;  ///< includes everything it calls: CTAs influence each other, so their order matters
 };

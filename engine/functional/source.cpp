@@ -395,9 +395,10 @@ std::vector<InstructionSource::Buffer> ExecutedSource::buffers() const {
   std::vector<Buffer> found;
   const std::vector<std::byte>& parameters = grid_.config().parameters;
   const Program& program = grid_.program();
-  std::vector<bool> stored;  // of machine code, it is not known
-  if (!program.is_machine_code())
-    stored = ptx::stored_parameters(program.module.functions[grid_.kernel().ptx], program.module);
+  const std::vector<bool> stored =
+      program.is_machine_code()
+          ? grid_.kernel().stored_parameters
+          : ptx::stored_parameters(program.module.functions[grid_.kernel().ptx], program.module);
   for (size_t offset = 0; offset + 8 <= parameters.size(); offset += 8) {
     uint64_t address;
     std::memcpy(&address, parameters.data() + offset, 8);

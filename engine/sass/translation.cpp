@@ -107,6 +107,7 @@ void Translation::begin(uint32_t section, uint32_t index) {
   bearer_ = UINT32_MAX;
   reads_.clear();
   writes_.clear();
+  parameter_words_.clear();
   scratch_now_ = 0;
   guard_ = {};
   operands_.clear();
@@ -270,8 +271,8 @@ Place Translation::constant(std::initializer_list<uint32_t> words) {
 
 Place Translation::launch_row(uint32_t bank, uint32_t offset, uint32_t words) {
   const auto [known, is_new] = launch_rows_.try_emplace({bank, offset, words});
-  if (!is_new) return known->second;
   reads_constants(bank, offset, words * word_bytes);
+  if (!is_new) return known->second;
   auto& rows = program().functions[section_].constant_words;
   known->second = place::launch | static_cast<Place>(rows.size() * place::register_bytes);
   for (uint32_t k = 0; k < words; ++k) rows.push_back({bank, offset + k * word_bytes});
@@ -283,6 +284,10 @@ void Translation::reads_constants(uint32_t bank, uint32_t offset, uint32_t bytes
   if (bank != 0 || !constants) return;
   const uint32_t barrier = constants->grid_barrier();
   program().asks_for_workspace |= offset < barrier + 8 && offset + bytes > barrier;
+  constexpr uint32_t parameter_word = 8;
+  for (uint32_t at = offset; at < offset + bytes; at += word_bytes)
+    if (at >= constants->parameters)
+      parameter_words_.push_back((at - constants->parameters) / parameter_word);
 }
 
 Place Translation::general(uint32_t index, uint32_t words, bool written) {
@@ -539,6 +544,7 @@ class Translator {
       program().code[op].target = target;
     }
     spread_order();
+    find_stored_parameters();
     return std::move(result_);
   }
 
@@ -630,6 +636,51 @@ class Translator {
     t_.check_all_used();
   }
 
+  void add_step(const Line& line) {
+    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+      return std::find(names.begin(), names.end(), t_.opcode()) != names.end();
+    };
+    const auto no_predicates = [](std::vector<uint32_t> registers) {
+      std::erase_if(registers, [](uint32_t r) { return (r & predicate_flag) != 0; });
+      return registers;
+    };
+    Step& step = t_.steps_.emplace_back();
+    step.reads = no_predicates(t_.reads_);
+    step.writes = no_predicates(t_.writes_);
+    step.parameter_words = t_.parameter_words_;
+    step.guarded = line.predicate.starts_with("@");
+    step.loads = is_one_of({"LD", "LDG", "LDL", "LDS", "LDSM", "ATOM", "ATOMG", "ATOMS", "TEX", "TLD", "TLD4",
+                            "TXD", "TXQ", "SULD"});
+    const bool ends =
+        is_one_of({"EXIT", "RET", "BRX", "BRXU"}) || (t_.opcode() == "BRA" && line.operands.size() == 1);
+    step.falls_through = step.guarded || !ends;
+    if (!is_one_of({"ST", "STG", "RED", "REDG", "ATOM", "ATOMG"})) return;
+    constexpr uint32_t address_slot = 0;
+    for (uint32_t k = 0; k < t_.raw_.source_count; ++k) {
+      const Register& r = t_.raw_.sources[k];
+      if (t_.raw_.source_slots[k] != address_slot) continue;
+      if (r.file != RegisterFile::General && r.file != RegisterFile::Uniform) continue;
+      const uint32_t flag = r.file == RegisterFile::Uniform ? uniform_flag : 0;
+      for (uint32_t word = 0; word < r.width; ++word) step.address.push_back(flag + r.index + word);
+    }
+  }
+
+  void find_stored_parameters() {
+    for (const auto& [op, address] : t_.branches_) {
+      const functional::Origin from = program().origins[op],
+                               to = program().origins[program().code[op].target];
+      if (from.function == to.function)
+        t_.steps_[from.instruction].target =
+            to.instruction - static_cast<uint32_t>(t_.section_begin_[from.function]);
+    }
+    for (uint32_t s = 0; s < module_.sections.size(); ++s) {
+      const auto begin = t_.steps_.begin() + static_cast<std::ptrdiff_t>(t_.section_begin_[s]);
+      program().functions[s].stored_parameters =
+          stored_parameters({begin, begin + static_cast<std::ptrdiff_t>(module_.sections[s].lines.size())});
+    }
+    t_.steps_.clear();
+  }
+
   static Frame frame_of(const Section& section) {
     constexpr uint32_t widest = 8;  // uniform registers of an operand
     Frame frame;
@@ -662,6 +713,7 @@ class Translator {
       lowering.touched.insert(lowering.touched.end(), registers.begin(), registers.end());
       return functional::Lowering::Registers{at, static_cast<uint32_t>(registers.size())};
     };
+    add_step(section.lines[i]);
     const auto written = list(t_.writes_);
     // Registers that the instruction overwrites must also have received their values.
     t_.reads_.insert(t_.reads_.end(), t_.writes_.begin(), t_.writes_.end());

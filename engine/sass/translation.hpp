@@ -12,6 +12,7 @@
 #include "functional/translator.hpp"
 #include "sass/code.hpp"
 #include "sass/operand.hpp"
+#include "sass/stored_parameters.hpp"
 
 namespace simt::sass {
 
@@ -186,15 +187,17 @@ class Translation {
   mutable uint64_t looked_at_ = 0;  ///< operands that were asked for whole
   PredicateOperand guard_;
   RawInstruction raw_;
-  uint32_t slot_ = 0;                     ///< of the operand being resolved
-  uint32_t bearer_ = UINT32_MAX;          ///< Op that accesses memory
-  std::vector<uint32_t> reads_, writes_;  ///< as in Lowering::touched
+  uint32_t slot_ = 0;                      ///< of the operand being resolved
+  uint32_t bearer_ = UINT32_MAX;           ///< Op that accesses memory
+  std::vector<uint32_t> reads_, writes_;   ///< as in Lowering::touched
+  std::vector<uint32_t> parameter_words_;  ///< that it reads: 64-bit words of the parameter block
   uint32_t scratch_now_ = 0, scratch_rows_ = 0;
   std::vector<uint64_t> section_begin_;             ///< in instructions, of all code
   std::map<std::string_view, uint64_t> functions_;  ///< by name: address
   std::map<std::vector<uint32_t>, Place> constants_;
   std::map<std::array<uint32_t, 3>, Place> launch_rows_;
   std::vector<std::pair<size_t, uint64_t>> branches_;
+  std::vector<Step> steps_;         ///< of each instruction
   std::set<uint32_t> by_register_;  ///< sections that call functions by their addresses
   std::map<std::string, uint32_t, std::less<>> opcode_index_;
 };

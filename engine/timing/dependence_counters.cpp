@@ -96,7 +96,8 @@ bool DependenceCounters::covered(const Warp& warp, const DecodedInstruction& ins
     // Multiplications of a warp group wait for each other.
     if (written.by == Writer::WarpGroup && instruction.issue.warp_group) return;
     // There is no bypass from fixed-latency to memory instructions, which costs a cycle (section 5.3).
-    const bool through_registers = instruction.memory_pipeline && written.by == Writer::FixedLatency;
+    const bool through_registers =
+        instruction.memory_pipeline && !rule.mbarrier && written.by == Writer::FixedLatency;
     // That of an FP64 operation reaches them a cycle sooner than the next FP64 operation.
     const bool early = instruction.memory_pipeline && written.by == Writer::Double;
     const Cycle read = now + (half == Half::Upper ? rule.halves_apart : 0) + early;
@@ -126,7 +127,7 @@ bool DependenceCounters::issue(uint32_t w, const DecodedInstruction& instruction
   if (mask == 0) return result;
   const auto ready = [&](Half half) {
     if (instruction.variable_latency) return unknown;
-    const Cycle early = half == Half::Lower ? rule.halves_apart : rule.result_early;
+    const Cycle early = rule.result_early + (half == Half::Lower ? rule.halves_apart : 0u);
     return now + std::max<Cycle>(instruction.latency, early + 1) - early;
   };
   for_each_register(instruction.fixed.destinations, instruction.fixed.destination_count,

@@ -202,13 +202,14 @@ def test_later_launches_find_the_caches_warm() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("gpu_name, code", [("qv100", "ptx"), ("a100", "sass")])
 @pytest.mark.parametrize("decision", ["stop", "warps"])
-def test_what_was_not_simulated_is_written_back_later(decision: str) -> None:
+def test_what_was_not_simulated_is_written_back_later(decision: str, gpu_name: str, code: Any) -> None:
     """A launch that reads a lot evicts what the previous one stored, whether simulated or not."""
 
     def second(controller: Controller | None) -> Any:
         small = {"l2.slice.sets": 2, "l2.slice.dirty_threshold": 0}  # 256 KB
-        gpu = simt.GPU("qv100", code="ptx", set=HOW | small, controller=controller)
+        gpu = simt.GPU(gpu_name, code=code, set=HOW | small, controller=controller)
         read, stored = gpu.zeros(1 << 18), gpu.empty(BLOCKS * THREADS)
         module = gpu.compile(SOURCE)
         module["mix"][BLOCKS, THREADS](read, stored, stored, 1)

@@ -303,8 +303,12 @@ def test_the_upper_half_of_a_wide_sum_is_read_later(
     assert uncovered(tmp_path, code) == expected
 
 
-@pytest.mark.parametrize(("opcode", "stall", "expected"), [("ULDC", 1, 1), ("ULDC", 2, 0), ("UMOV", 2, 1)])
-def test_what_uldc_loads_is_ready_early(opcode: str, stall: int, expected: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("opcode", "stall", "expected"), [("ULDC", 1, 1), ("ULDC", 2, 0), ("UMOV", 2, 0), ("UIADD3", 2, 1)]
+)
+def test_what_uniform_moves_write_is_ready_early(
+    opcode: str, stall: int, expected: int, tmp_path: Path
+) -> None:
     def uniform(row: Row) -> Row:
         change = lambda all_: [(index, 1, width, slot) for index, _, width, slot in all_]  # noqa: E731
         return (*row[:4], change(row[4]), change(row[5]), row[6])
