@@ -45,6 +45,8 @@ struct AccessRecord {
   std::array<uint64_t, warp_lanes> address{};  ///< generic addresses of the lanes in `mask`
   bool nothing = false;                        ///< the Op accesses memory, but no lane did
   uint32_t bulk_bytes = 0;                     ///< size of a bulk copy
+  /// Of a bulk copy: where its parts of equal size begin; empty: it is one part.
+  std::vector<uint64_t> bulk_parts;
   uint64_t mbarrier = 0;                       ///< the mbarrier on which a bulk copy completes
 };
 

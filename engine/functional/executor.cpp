@@ -52,6 +52,12 @@ Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* co
 void Executor::record_footprint(uint32_t pc) {
   const Lowering::Range& range = lowering_->of_op[pc];
   if (range.access == UINT32_MAX) return;
+  if (access_.bulk_bytes && !access_.bulk_parts.empty()) {
+    const std::vector<uint64_t>& parts = access_.bulk_parts;
+    recorder_->add(range.first + range.access, parts.data(), static_cast<uint32_t>(parts.size()),
+                   access_.bulk_bytes);
+    return;
+  }
   std::array<uint64_t, warp_lanes> addresses;
   uint32_t count = 0;
   if (access_.bulk_bytes) {

@@ -111,6 +111,7 @@ void run_bulk(Context& c, const Op& op) {
     record_access(c, d.direction.from, from);
   if (c.record) {
     c.record->bulk_bytes = sizes[first];
+    c.record->bulk_parts.clear();
     c.record->mbarrier = d.signals ? mbarrier[first] + window::shared : 0;
   }
   each_lane(c, [&](int i) {

@@ -212,6 +212,26 @@ uint64_t first_address(const Request& r) {
   return address;
 }
 
+/// The rows of the box as far as they are inside the tensor; as one part where they follow each other.
+void record_rows(AccessRecord& record, const Request& r) {
+  std::vector<uint64_t>& rows = record.bulk_parts;
+  rows.clear();
+  record.bulk_bytes = rows_of(r) * r.map.row_bytes();
+  const Part part = inside_of_row(r);
+  if (part.begin == part.end) return;
+  const uint32_t size = r.map.element_bytes(), inside = (part.end - part.begin) * size;
+  bool contiguous = true;
+  each_row(r, [&](uint32_t, uint64_t from) {
+    if (from == 0) return;
+    const uint64_t at = from + static_cast<uint64_t>((r.start[0] + part.begin) * size);
+    contiguous &= rows.empty() || at == rows.back() + inside;
+    rows.push_back(at);
+  });
+  if (rows.empty()) return;
+  record.bulk_bytes = static_cast<uint32_t>(rows.size()) * inside;
+  if (contiguous) rows.resize(1);
+}
+
 void run_tensor(Context& c, const Op& op) {
   const auto& d = op.details<TensorCopy>();
   uint64_t maps[warp_lanes], shared[warp_lanes] = {}, mbarrier[warp_lanes] = {}, global[warp_lanes] = {};
@@ -222,8 +242,7 @@ void run_tensor(Context& c, const Op& op) {
   const int first = c.first_lane();
   if (c.record) {
     each_lane(c, [&](int i) { global[i] = first_address(read_request(c, d, maps[i], i)); });
-    const Request r = read_request(c, d, maps[first], first);
-    c.record->bulk_bytes = rows_of(r) * r.map.row_bytes();
+    record_rows(*c.record, read_request(c, d, maps[first], first));
     c.record->mbarrier = signals ? mbarrier[first] + window::shared : 0;
     record_access(c, AccessSpace::Global, global);
   }

@@ -200,6 +200,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     uint64_t given = 0;    ///< records fetched so far
     /// Per slot of addresses: the number of records after which it may be reused.
     std::array<uint64_t, address_slots> addresses_until{};
+    std::array<std::vector<uint64_t>, address_slots> bulk_parts;  ///< per slot, instead of addresses
   };
 
   /// Whether the warp's next instruction depends on an access that has not returned.
@@ -313,6 +314,13 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     if (w.record.bulk_bytes) {
       record.bulk_count = 1;
       record.bulk_bytes = w.record.bulk_bytes;
+      if (!w.record.bulk_parts.empty()) {
+        std::vector<uint64_t>& parts = w.bulk_parts[slot];
+        parts.swap(w.record.bulk_parts);
+        record.bulk_count = static_cast<uint32_t>(parts.size());
+        record.base = parts[0];
+        record.deltas = reinterpret_cast<const uint8_t*>(parts.data());
+      }
     }
   }
 
@@ -530,7 +538,7 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
   const bool cooperative = grid_.config().cooperative;
   const auto size = cooperative ? static_cast<uint32_t>(cta_count()) : grid_.cluster_size();
   const uint64_t turn = cooperative ? 256 : UINT64_MAX;  // records; arbitrary
-  std::array<uint64_t, 64> addresses;
+  std::vector<uint64_t> addresses(64);
   for (uint64_t first = 0; first < cta_count(); first += size) {
     std::vector<std::unique_ptr<CtaStream>> streams;
     std::vector<std::vector<std::vector<TraceRecord>>> records(size);
@@ -558,6 +566,7 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
             r.static_index = d.static_index;
             r.mask = d.mask;
             if (lowering_->instructions[d.static_index].addresses != AddressKind::None) {
+              addresses.resize(std::max<size_t>(addresses.size(), d.bulk_count));
               r.address_count = source->lane_addresses(d, addresses.data());
               r.addresses.base = r.address_count ? addresses[0] : 0;
               for (uint32_t k = 1; k < r.address_count; ++k)
