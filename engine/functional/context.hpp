@@ -47,7 +47,7 @@ struct AccessRecord {
   uint32_t bulk_bytes = 0;                     ///< size of a bulk copy
   /// Of a bulk copy: where its parts of equal size begin; empty: it is one part.
   std::vector<uint64_t> bulk_parts;
-  uint64_t mbarrier = 0;                       ///< the mbarrier on which a bulk copy completes
+  uint64_t mbarrier = 0;  ///< the mbarrier on which a bulk copy completes
 };
 
 /// An access that takes effect later than it issues (Control::Deferred).

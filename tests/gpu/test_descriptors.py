@@ -61,26 +61,16 @@ def test_a_descriptor_that_no_tensor_map_can_hold() -> None:
 
 
 @pytest.mark.parametrize("code", ["ptx", "sass"])
-def test_a_tile_takes_the_sectors_of_its_rows(code: Any, tmp_path: Any) -> None:
+def test_a_tile_takes_the_sectors_of_its_rows(code: Any) -> None:
     """Rows of a tile lie a row of the array apart, not one after the other; what is outside takes nothing."""
     pytest.importorskip("elftools")
-    cold = {"launch.cold_caches": True, "l2.copies_fill": False}
-    gpu = simt.GPU("h100", code=code, set=cold)
+    gpu = simt.GPU("h100", code=code, set={"launch.cold_caches": True})
     values = np.ones((100, 144), np.float32)  # 18 sectors a row; tiles begin at sectors 0, 8 and 16
     source, target = gpu.array(values), gpu.array(np.zeros_like(values))
-
-    def copy() -> Any:
-        return gpu.triton(kernels.copy_tile)[2, 3](
-            descriptor(source, [64, 64]), descriptor(target, [64, 64]), 64, 64
-        )
-
-    with gpu.trace(tmp_path / "trace.simt"):
-        copy()
+    launch = gpu.triton(kernels.copy_tile)[2, 3](
+        descriptor(source, [64, 64]), descriptor(target, [64, 64]), 64, 64
+    )
     sectors = values.nbytes // 32
     assert (target.numpy() == 1).all()
-    again = copy()
-    assert again.engine["global_load_sectors"] == sectors == again.engine["global_store_sectors"]
-    assert sectors <= again.engine["dram_reads"] < 1.1 * sectors
-    (replayed,) = simt.simulate(tmp_path / "trace.simt", "h100", set=cold).launches
-    assert replayed.cycles == again.cycles
-    assert replayed.engine["global_load_sectors"] == sectors == replayed.engine["global_store_sectors"]
+    assert launch.engine["global_load_sectors"] == sectors == launch.engine["global_store_sectors"]
+    assert sectors <= launch.engine["dram_reads"] < 1.1 * sectors
