@@ -44,10 +44,10 @@ struct AccessRecord {
   uint32_t mask = 0;
   std::array<uint64_t, warp_lanes> address{};  ///< generic addresses of the lanes in `mask`
   bool nothing = false;                        ///< the Op accesses memory, but no lane did
-  uint32_t bulk_bytes = 0;                     ///< size of a bulk copy
-  /// Of a bulk copy: where its parts of equal size begin; empty: it is one part.
-  std::vector<uint64_t> bulk_parts;
-  uint64_t mbarrier = 0;  ///< the mbarrier on which a bulk copy completes
+  bool bulk = false;                           ///< a bulk copy, for all lanes together
+  uint32_t bulk_bytes = 0;                     ///< of all its parts
+  std::vector<uint64_t> bulk_parts;            ///< where its parts, of equal size, begin
+  uint64_t mbarrier = 0;                       ///< the mbarrier on which a bulk copy completes
 };
 
 /// An access that takes effect later than it issues (Control::Deferred).

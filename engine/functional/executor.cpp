@@ -52,7 +52,7 @@ Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* co
 void Executor::record_footprint(uint32_t pc) {
   const Lowering::Range& range = lowering_->of_op[pc];
   if (range.access == UINT32_MAX) return;
-  if (access_.bulk_bytes && !access_.bulk_parts.empty()) {
+  if (access_.bulk) {
     const std::vector<uint64_t>& parts = access_.bulk_parts;
     recorder_->add(range.first + range.access, parts.data(), static_cast<uint32_t>(parts.size()),
                    access_.bulk_bytes);
@@ -60,13 +60,9 @@ void Executor::record_footprint(uint32_t pc) {
   }
   std::array<uint64_t, warp_lanes> addresses;
   uint32_t count = 0;
-  if (access_.bulk_bytes) {
-    addresses[count++] = access_.address[static_cast<size_t>(std::countr_zero(access_.mask))];
-  } else {
-    for (uint32_t rest = access_.mask; rest; rest &= rest - 1)
-      addresses[count++] = access_.address[static_cast<size_t>(std::countr_zero(rest))];
-  }
-  recorder_->add(range.first + range.access, addresses.data(), count, access_.bulk_bytes);
+  for (uint32_t rest = access_.mask; rest; rest &= rest - 1)
+    addresses[count++] = access_.address[static_cast<size_t>(std::countr_zero(rest))];
+  recorder_->add(range.first + range.access, addresses.data(), count, 0);
 }
 
 template <bool count_timed, bool follows>
@@ -97,7 +93,10 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         }
         ++executed;
         lanes += static_cast<uint32_t>(std::popcount(executing));
-        if constexpr (follows) access_.mask = access_.bulk_bytes = 0;
+        if constexpr (follows) {
+          access_.mask = 0;
+          access_.bulk = false;
+        }
         if (op.control == Control::None) [[likely]] {
           if (executing) {
             context_.mask = executing;
@@ -295,7 +294,8 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
   }
   result.frame = split->frame;
   result.stack = split->stack;
-  record->mask = record->bulk_bytes = 0;
+  record->mask = 0;
+  record->bulk = false;
   record->nothing = false;
   record->mbarrier = 0;
   record->weak = op.control != Control::Deferred;

@@ -110,8 +110,9 @@ void run_bulk(Context& c, const Op& op) {
   else
     record_access(c, d.direction.from, from);
   if (c.record) {
+    c.record->bulk = true;
     c.record->bulk_bytes = sizes[first];
-    c.record->bulk_parts.clear();
+    c.record->bulk_parts.assign(1, c.record->address[static_cast<size_t>(first)]);
     c.record->mbarrier = d.signals ? mbarrier[first] + window::shared : 0;
   }
   each_lane(c, [&](int i) {

@@ -216,7 +216,8 @@ uint64_t first_address(const Request& r) {
 void record_rows(AccessRecord& record, const Request& r) {
   std::vector<uint64_t>& rows = record.bulk_parts;
   rows.clear();
-  record.bulk_bytes = rows_of(r) * r.map.row_bytes();
+  record.bulk = true;
+  record.bulk_bytes = 0;
   const Part part = inside_of_row(r);
   if (part.begin == part.end) return;
   const uint32_t size = r.map.element_bytes(), inside = (part.end - part.begin) * size;
@@ -227,9 +228,8 @@ void record_rows(AccessRecord& record, const Request& r) {
     contiguous &= rows.empty() || at == rows.back() + inside;
     rows.push_back(at);
   });
-  if (rows.empty()) return;
   record.bulk_bytes = static_cast<uint32_t>(rows.size()) * inside;
-  if (contiguous) rows.resize(1);
+  if (contiguous && !rows.empty()) rows.resize(1);
 }
 
 void run_tensor(Context& c, const Op& op) {

@@ -299,6 +299,16 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     size_t slot = 0;
     while (w.addresses_until[slot] > w.given) ++slot;
     w.addresses_until[slot] = w.given + address_slots;
+    record.mbarrier = w.record.mbarrier;
+    if (w.record.bulk) {
+      std::vector<uint64_t>& parts = w.bulk_parts[slot];
+      parts.swap(w.record.bulk_parts);
+      record.bulk_bytes = w.record.bulk_bytes;
+      record.bulk_count = static_cast<uint32_t>(parts.size());
+      record.base = parts.empty() ? 0 : parts[0];
+      record.deltas = parts.empty() ? nullptr : reinterpret_cast<const uint8_t*>(parts.data());
+      return;
+    }
     LaneAddresses& addresses = addresses_[number * address_slots + slot];
     const uint64_t begin = s.space == MemorySpace::Local ? window::local : 0;
     if (w.record.mask == ~0u) {
@@ -310,18 +320,6 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     }
     record.base = addresses[0];
     record.deltas = reinterpret_cast<const uint8_t*>(addresses.data());
-    record.mbarrier = w.record.mbarrier;
-    if (w.record.bulk_bytes) {
-      record.bulk_count = 1;
-      record.bulk_bytes = w.record.bulk_bytes;
-      if (!w.record.bulk_parts.empty()) {
-        std::vector<uint64_t>& parts = w.bulk_parts[slot];
-        parts.swap(w.record.bulk_parts);
-        record.bulk_count = static_cast<uint32_t>(parts.size());
-        record.base = parts[0];
-        record.deltas = reinterpret_cast<const uint8_t*>(parts.data());
-      }
-    }
   }
 
   ExecutedSource& source_;

@@ -58,3 +58,19 @@ def test_a_descriptor_that_no_tensor_map_can_hold() -> None:
     bad.strides = [65, 1]
     with pytest.raises(LaunchError, match=r"copy_tile.*stride of dimension 1 is 130 bytes"):
         device.triton(kernels.copy_tile)[1, 1](good, bad, 64, 64)
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_a_tile_takes_the_sectors_of_its_rows(code: Any) -> None:
+    """Rows of a tile lie a row of the array apart, not one after the other; what is outside takes nothing."""
+    gpu = simt.GPU("h100", code=code, set={"launch.cold_caches": True})
+    values = np.ones((100, 144), np.float32)  # 18 sectors a row; tiles begin at sectors 0, 8 and 16
+    source, target = gpu.array(values), gpu.array(np.zeros_like(values))
+    launch = gpu.triton(kernels.copy_tile)[2, 3](
+        descriptor(source, [64, 64]), descriptor(target, [64, 64]), 64, 64
+    )
+    assert (target.numpy() == 1).all()
+    sectors = values.nbytes // 32
+    counted = launch.engine
+    assert counted["dram_reads"] == sectors
+    assert counted["global_load_sectors"] + counted["global_store_sectors"] == 2 * sectors
