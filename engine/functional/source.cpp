@@ -532,10 +532,9 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
   std::shared_ptr<InstructionSource> source(std::shared_ptr<void>(), this);
   if (lanes != warp_lanes) source = std::make_shared<PairedWarps>(source);
   sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
-  // CTAs that may wait for each other run in turns.
-  const bool cooperative = grid_.config().cooperative;
-  const auto size = cooperative ? static_cast<uint32_t>(cta_count()) : grid_.cluster_size();
-  const uint64_t turn = cooperative ? 256 : UINT64_MAX;  // records; arbitrary
+  // CTAs that may wait for each other run together, and warps in turns, since they may poll for each other.
+  const auto size = grid_.config().cooperative ? static_cast<uint32_t>(cta_count()) : grid_.cluster_size();
+  constexpr uint64_t turn = 256;  // records; arbitrary
   std::vector<uint64_t> addresses(64);
   for (uint64_t first = 0; first < cta_count(); first += size) {
     std::vector<std::unique_ptr<CtaStream>> streams;

@@ -61,16 +61,24 @@ def test_a_descriptor_that_no_tensor_map_can_hold() -> None:
 
 
 @pytest.mark.parametrize("code", ["ptx", "sass"])
-def test_a_tile_takes_the_sectors_of_its_rows(code: Any) -> None:
+def test_a_tile_takes_the_sectors_of_its_rows(code: Any, tmp_path: Any) -> None:
     """Rows of a tile lie a row of the array apart, not one after the other; what is outside takes nothing."""
-    gpu = simt.GPU("h100", code=code, set={"launch.cold_caches": True})
+    cold = {"launch.cold_caches": True}
+    gpu = simt.GPU("h100", code=code, set=cold)
     values = np.ones((100, 144), np.float32)  # 18 sectors a row; tiles begin at sectors 0, 8 and 16
     source, target = gpu.array(values), gpu.array(np.zeros_like(values))
-    launch = gpu.triton(kernels.copy_tile)[2, 3](
-        descriptor(source, [64, 64]), descriptor(target, [64, 64]), 64, 64
-    )
+
+    def copy() -> Any:
+        return gpu.triton(kernels.copy_tile)[2, 3](
+            descriptor(source, [64, 64]), descriptor(target, [64, 64]), 64, 64
+        )
+
+    launch = copy()
+    with gpu.trace(tmp_path / "trace.simt"):  # its warps poll for what others of them copy
+        copy()
+    (replayed,) = simt.simulate(tmp_path / "trace.simt", "h100", set=cold).launches
     assert (target.numpy() == 1).all()
     sectors = values.nbytes // 32
-    counted = launch.engine
-    assert counted["dram_reads"] == sectors
-    assert counted["global_load_sectors"] + counted["global_store_sectors"] == 2 * sectors
+    for counted in (launch.engine, replayed.engine):
+        assert counted["dram_reads"] == sectors
+        assert counted["global_load_sectors"] + counted["global_store_sectors"] == 2 * sectors
