@@ -16,6 +16,9 @@
 
 namespace simt::sass {
 
+/// Registers in Lowering::touched.
+constexpr uint32_t predicate_flag = 0x10000, uniform_flag = 0x20000, uniform_predicate_flag = 0x30000;
+
 using functional::Address;
 using functional::Context;
 using functional::Control;

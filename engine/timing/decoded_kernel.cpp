@@ -214,10 +214,9 @@ void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) 
 
 /// Read off the stalls in code of ptxas 12.9 for sm_75 to sm_90: an instruction with the upper half of an
 /// IMAD.WIDE's sum follows it as others do, one with the lower half two cycles sooner; two cycles after a
-/// ULDC or UMOV another instruction may read its result; SYNCS reads its operands as arithmetic does.
+/// ULDC or UMOV another instruction may read its result.
 void Decoder::set_result_times(DecodedInstruction& d, std::string_view opcode) const {
   constexpr uint32_t between_halves = 2, after_move = 2;
-  d.issue.mbarrier = opcode.starts_with("SYNCS");
   if (opcode.starts_with("IMAD.WIDE")) d.issue.halves_apart = between_halves;
   if ((opcode.starts_with("ULDC") || opcode.starts_with("UMOV")) && d.latency > after_move)
     d.issue.result_early = static_cast<uint8_t>(d.latency - after_move);

@@ -35,7 +35,6 @@ struct IssueRule {
   bool present = false;  ///< otherwise, a scoreboard decides
   bool closes_group = false;
   bool warp_group = false;  ///< a multiplication by a warp group
-  bool mbarrier = false;    ///< SYNCS
   uint8_t next = 1;         ///< cycles to the warp's next instruction
   uint8_t waits = 0;        ///< bit per counter that must be 0
   uint8_t write_counter = ControlBits::no_counter, read_counter = ControlBits::no_counter;

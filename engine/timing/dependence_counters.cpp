@@ -90,14 +90,16 @@ bool DependenceCounters::covered(const Warp& warp, const DecodedInstruction& ins
   const StaticInstruction& s = instruction.fixed;
   bool result = true;
   const IssueRule& rule = instruction.issue;
+  const bool on_mbarrier = s.operation == Operation::MbarrierArrive || s.operation == Operation::MbarrierWait;
   for_each_register(s.sources, s.source_count, [&](uint32_t i, bool, Half half) {
     if (i >= warp.written.size() || !(warp.written[i].lanes & mask)) return;
     const Written& written = warp.written[i];
     // Multiplications of a warp group wait for each other.
     if (written.by == Writer::WarpGroup && instruction.issue.warp_group) return;
     // There is no bypass from fixed-latency to memory instructions, which costs a cycle (section 5.3).
+    // SYNCS reads its operands as arithmetic does, by the stalls that ptxas 12.9 puts before it.
     const bool through_registers =
-        instruction.memory_pipeline && !rule.mbarrier && written.by == Writer::FixedLatency;
+        instruction.memory_pipeline && !on_mbarrier && written.by == Writer::FixedLatency;
     // That of an FP64 operation reaches them a cycle sooner than the next FP64 operation.
     const bool early = instruction.memory_pipeline && written.by == Writer::Double;
     const Cycle read = now + (half == Half::Upper ? rule.halves_apart : 0) + early;
