@@ -51,6 +51,9 @@ class Lowerer {
   const std::vector<Place32>& reads() const { return reads_; }
   const std::vector<Place32>& writes() const { return writes_; }
 
+  /// Leaves an operand out of reads(), if it is a register.
+  void omit_read(uint32_t operand);
+
   /// Appends machine instructions for the current instruction, in the forms of MachineCode.
   void append(const instructions::MachineCode& code);
   RawInstruction& one(std::string_view sass);

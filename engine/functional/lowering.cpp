@@ -262,6 +262,16 @@ void Lowerer::follow_copies() {
   }
 }
 
+void Lowerer::omit_read(uint32_t operand) {
+  const ptx::Operand* o = this->operand(operand);
+  if (o == nullptr || o->kind != OperandKind::Register) return;
+  for (const Place32& p : places({o->index})) {
+    const auto copy = copies_.find(p.first);
+    const uint32_t first = copy == copies_.end() ? p.first : copy->second.first;
+    std::erase_if(reads_, [&](const Place32& r) { return !r.predicate && r.first == first; });
+  }
+}
+
 /// Of the machine instructions for a PTX instruction, the first reads the parameter.
 void Lowerer::name_constant(uint32_t i) {
   if (first_ == result_.instructions.size()) return;

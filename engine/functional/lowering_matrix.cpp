@@ -97,6 +97,8 @@ void lower_warpgroup_product(Lowerer& l) {
   const Type a = l.type(1);
   const bool whole = a == Type::S8 || a == Type::U8, small = a == Type::E4M3 || a == Type::E5M2;
   const std::string shape = std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
+  // Machine code has descriptors in uniform registers, which are not tracked.
+  for (uint32_t operand = 1; operand <= 2; ++operand) l.omit_read(operand);
   l.one((whole   ? "IGMMA."
          : small ? "QGMMA."
                  : "HGMMA.") +

@@ -28,7 +28,7 @@ double dimension(std::string_view text) {
 
 struct MmaShape {
   std::string_view name;
-  double m, n, k;
+  double m = 0, n = 0, k = 0;
 };
 // mma shapes as SASS writes them (PTX ISA, warp-level matrix instructions).
 constexpr std::array<MmaShape, 10> shapes = {{{"1684", 16, 8, 4},
@@ -42,14 +42,21 @@ constexpr std::array<MmaShape, 10> shapes = {{{"1684", 16, 8, 4},
                                               {"8832", 8, 8, 32},
                                               {"88128", 8, 8, 128}}};
 
+/// Rows, columns and depth of a warpgroup's multiplication, such as 64x192x16; zeros if there are none.
+MmaShape group_shape(const Tokens& tokens) {
+  for (std::string_view token : tokens) {
+    if (token.find('x') == std::string_view::npos) continue;
+    const Tokens sides = split(token, 'x');
+    if (sides.size() == 3) return {token, dimension(sides[0]), dimension(sides[1]), dimension(sides[2])};
+  }
+  return {};
+}
+
 double multiply_adds(const Tokens& tokens) {
   const std::string_view name = tokens[0];
-  double found = 0;
+  const MmaShape group = group_shape(tokens);
+  double found = group.m / 4 * group.n * group.k;
   for (std::string_view token : tokens) {
-    if (token.find('x') != std::string_view::npos) {
-      const Tokens sides = split(token, 'x');
-      if (sides.size() == 3) found = dimension(sides[0]) / 4 * dimension(sides[1]) * dimension(sides[2]);
-    }
     for (const MmaShape& shape : shapes)
       if (token == shape.name) found = shape.m * shape.n * shape.k;
     if (name == "DMMA" && token == "884") found = 8 * 8 * 4;
@@ -59,6 +66,18 @@ double multiply_adds(const Tokens& tokens) {
 
 bool names(const Tokens& tokens, std::string_view token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+/// Bytes of an operand's element, by family unless a modifier says otherwise.
+double element_bytes(const Tokens& tokens) {
+  const std::string_view name = tokens[0];
+  double bytes = 2;
+  if (name == "IMMA" || name == "QMMA" || name == "QGMMA" || name == "IGMMA") bytes = 1;
+  if (name == "BMMA" || name == "BGMMA") bytes = 1.0 / 8;
+  if (name == "DMMA") bytes = 8;
+  if (names(tokens, "TF32")) bytes = 4;
+  if (names(tokens, "S4") || names(tokens, "U4")) bytes = 0.5;
+  return bytes;
 }
 
 }  // namespace
@@ -73,19 +92,20 @@ double tensor_multiply_adds(std::string_view opcode) {
 double tensor_work(std::string_view opcode) {
   constexpr double reference = 16.0 * 8 * 16;
   const Tokens tokens = split(opcode, '.');
-  const std::string_view name = tokens[0];
-  // Bytes of an operand's element, by family unless a modifier says otherwise.
-  double bytes = 2;
-  if (name == "IMMA" || name == "QMMA" || name == "QGMMA" || name == "IGMMA") bytes = 1;
-  if (name == "BMMA" || name == "BGMMA") bytes = 1.0 / 8;
-  if (name == "DMMA") bytes = 8;
-  if (names(tokens, "TF32")) bytes = 4;
-  if (names(tokens, "S4") || names(tokens, "U4")) bytes = 0.5;
+  const double bytes = element_bytes(tokens);
   double rate = bytes == 8 ? 16 : bytes / 2;
   // Half of a sparse A is not there (NVIDIA A100 Tensor Core GPU Architecture, "Fine-Grained Structured
   // Sparsity": twice the rate).
   if (names(tokens, "SP")) rate /= 2;
   return multiply_adds(tokens) / reference * rate;
+}
+
+uint32_t shared_operand_bytes(std::string_view opcode, bool a_in_registers) {
+  const Tokens tokens = split(opcode, '.');
+  if (tokens[0].find("GMMA") == std::string_view::npos) return 0;
+  const MmaShape group = group_shape(tokens);
+  const double a = a_in_registers ? 0 : group.m * group.k / (names(tokens, "SP") ? 2 : 1);
+  return static_cast<uint32_t>((a + group.n * group.k) / 4 * element_bytes(tokens));
 }
 
 }  // namespace simt

@@ -147,6 +147,13 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
                                 "; lower sm.units.tensor.initiation_interval");
   d.initiation_interval = static_cast<uint16_t>(interval);
   d.latency = std::max(d.latency, d.initiation_interval);
+  if (spec_.shared_memory.operand_bandwidth == 0) return;
+  // The accumulators are the destination; what else is in general registers is A.
+  const auto is_a = [&](const Register& r) {
+    return r.file == RegisterFile::General && r.index != zero_register && r.index != s.destinations[0].index;
+  };
+  const bool a_in_registers = std::any_of(s.sources.begin(), s.sources.begin() + s.source_count, is_a);
+  d.shared_operands = static_cast<uint16_t>(shared_operand_bytes(opcodes_[s.opcode], a_in_registers));
 }
 
 void Decoder::add(RegisterSet& set, const Register& r) const {

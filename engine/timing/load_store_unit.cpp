@@ -93,6 +93,17 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   }
 }
 
+Cycle LoadStoreUnit::fetch_operands(uint32_t bytes, Cycle now) {
+  const uint64_t width = spec_.shared_memory.operand_bandwidth;
+  const uint64_t offered = (now - operands_at_) * width;
+  const uint64_t left = offered - std::min(offered, other_bytes_);
+  operand_bytes_ -= std::min(operand_bytes_, left);
+  operand_bytes_ += bytes;
+  other_bytes_ = 0;
+  operands_at_ = now;
+  return (operand_bytes_ + width - 1) / width;
+}
+
 bool LoadStoreUnit::network_full(Cycle now) {
   if (in_network_buffer_ < spec_.interconnect.input_buffer) return false;
   while (!departures_.empty() && departures_.front() + spec_.interconnect.credit_latency <= now) {
@@ -148,6 +159,7 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
   const Operation operation = instruction.instruction->fixed.operation;
   if (operation == Operation::Atomic || operation == Operation::Reduction)
     warps_.atomics_returned(instruction.warp, lanes);
+  if (operation == Operation::BulkLoad || operation == Operation::AsyncCopy) other_bytes_ += sector_bytes;
   --instruction.outstanding;
   if (instruction.outstanding == 0 && dispatch_ != in_flight) complete(in_flight);
 }
@@ -321,6 +333,7 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
       return changed;
     const Transaction t = instruction.transactions.back();
     instruction.transactions.pop_back();
+    if (operation == Operation::BulkStore) other_bytes_ += sector_bytes;
     MemoryRequest request;
     request.address = t.address;
     request.byte_mask = t.byte_mask;
@@ -382,6 +395,7 @@ bool LoadStoreUnit::dispatch(Cycle now) {
   InFlight& instruction = pool_[index];
   const Operation operation = instruction.instruction->fixed.operation;
   if (instruction.space == MemorySpace::Shared) {
+    if (instruction.mask != 0) other_bytes_ += uint64_t{spec_.shared_memory.banks} * 4;
     if (instruction.mask != 0 && instruction.passes > 0 && --instruction.passes > 0) return true;
     if (operation == Operation::Store) {
       warps_.leave_pipeline(instruction.warp);

@@ -54,6 +54,10 @@ class LoadStoreUnit {
   /// Counts as if a cycle without change were repeated `cycles` times.
   void skip(Cycle cycles);
 
+  /// Fetches a multiplication's operands from shared memory, after those already asked for, with what
+  /// bandwidth accesses and bulk copies leave. Returns the cycles that takes if they use none from now on.
+  Cycle fetch_operands(uint32_t bytes, Cycle now);
+
   struct BulkDone {
     uint32_t cta_slot;
     uint64_t mbarrier;
@@ -137,6 +141,9 @@ class LoadStoreUnit {
   RingQueue<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;
   uint32_t l1_latency_;
+  // Operands: bytes not yet fetched at operands_at_, and bytes that other uses of shared memory took since.
+  uint64_t operand_bytes_ = 0, other_bytes_ = 0;
+  Cycle operands_at_ = 0;
   uint32_t dispatch_ = InFlightPool::none;
   Cycle next_accept_ = 0;
   // At most as many of each as the SM's port is sectors wide.

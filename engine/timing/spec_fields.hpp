@@ -225,6 +225,8 @@ inline constexpr Range sets{0, limits::number, true};
         "From one access that the load/store unit accepts to the next instruction, at least.") \
   FIELD(uint32_t, atomic_interval, "core cycles", (Range{0, 64}), \
         "For each lane of the bank with most lanes of an atomic; 0: atomics take passes as loads do.") \
+  FIELD(uint32_t, operand_bandwidth, "bytes per core cycle", (Range{0, 65536}), \
+        "Operands of warp-group multiplications, less what accesses and bulk copies take; 0: unlimited.") \
   FIELD(bool, wide_accesses_take_wavefronts, "", ranges::none, \
         "64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim).")
 

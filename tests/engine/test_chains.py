@@ -7,7 +7,7 @@ import pytest
 
 from simt.spec import load_spec
 from simt.trace.writer import Warp
-from support.tiny import GLOBAL, distance
+from support.tiny import GLOBAL, cycles, distance, warp_of, write_kernel
 
 LANES = range(32)
 
@@ -145,6 +145,44 @@ def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> No
     assert interval(128) == pytest.approx(64, abs=0.5)
 
 
+def group_cycles(folder: Path, columns: int, count: int, a: tuple[int, ...] = (), loads: int = 0) -> int:
+    """Cycles of a warpgroup that multiplies `count` times, beside a fifth warp that loads from shared memory."""
+
+    def multiply(w: Warp) -> None:
+        registers = columns // 2  # accumulators: others each time, so that no sum waits for the one before
+        for i in range(count):
+            d = 24 + registers * (i % (200 // registers))
+            w.op(f"HGMMA.64x{columns}x16.F32", d, (*a, d))
+
+    def load_words(w: Warp) -> None:
+        for i in range(loads):
+            w.memory("LDS", [4 * lane for lane in LANES], 4, 8 + i % 100, (2,))
+
+    warps = [warp_of(multiply) for _ in range(4)] + ([warp_of(load_words)] if loads else [])
+    trace = write_kernel(folder, [warps], sm=90, shared_bytes=8192)
+    return cycles(trace, "h100")
+
+
+@pytest.mark.parametrize(
+    ("columns", "a", "interval"),
+    [(8, (), 18), (16, (), 20), (32, (), 24), (64, (), 32), (128, (), 64), (8, (4,), 4), (32, (4,), 16)],
+)
+def test_wgmma_fetches_its_operands_at_128_bytes_a_cycle(
+    columns: int, a: tuple[int, ...], interval: int, tmp_path: Path
+) -> None:
+    """64 x 16 halves of A, unless they are in registers, and 16 x columns of B for the whole warpgroup."""
+    few, many = (group_cycles(tmp_path / str(n), columns, n, a) for n in (20, 60))
+    assert (many - few) / 40 == pytest.approx(interval, abs=0.3)
+
+
+def test_accesses_take_bandwidth_from_operands(tmp_path: Path) -> None:
+    """A load takes a cycle from operands that need all of them, and none from those that need every second."""
+    loads = 200
+    for columns, a, taken in ((64, (), loads), (64, (4,), 0)):
+        alone, beside = (group_cycles(tmp_path / f"{columns}{a}{n}", columns, 60, a, n) for n in (0, loads))
+        assert beside - alone == pytest.approx(taken, abs=8)
+
+
 @pytest.mark.parametrize(("banks", "more"), [(16, 0), (8, 1), (4, 3)])
 def test_registers_of_one_bank_are_written_in_turn(banks: int, more: int, tmp_path: Path) -> None:
     """A load of four consecutive registers, on a quarter of the banks, against a load of one register."""
@@ -160,8 +198,6 @@ def test_registers_of_one_bank_are_written_in_turn(banks: int, more: int, tmp_pa
 
 def test_a_chain_is_exact_from_the_first_instruction(tmp_path: Path) -> None:
     """Every additional FFMA adds 7 cycles, starting with the first."""
-    from support.tiny import cycles, write_kernel
-
     totals = []
     for count in (2, 3, 4):
         warp = Warp()

@@ -90,6 +90,8 @@ def jumping(warp: Warp, seed: int) -> None:
     warp.op("FFMA", 8, (8, 10))
     warp.memory("ATOMS.ADD", [0] * 32, 4, 9, (8, 9))
     warp.op("FFMA", 8, (9, 10))
+    for _ in range(2):
+        warp.op("HGMMA.64x64x16.F32", 24, (24,))
 
 
 Kernel = tuple[Callable[[Warp, int], None], int, int, dict[str, int]]
@@ -99,7 +101,7 @@ SMALL: list[Kernel] = [
     (arithmetic, 2, 3, {}),
     (memory, 2, 2, {"shared_bytes": 20001}),
     (scattered, 2, 1, {"stream": 1}),
-    (jumping, 1, 1, {"stream": 2, "shared_bytes": 128}),
+    (jumping, 1, 1, {"stream": 2, "shared_bytes": 128, "sm": 90}),
 ]
 # Small and large CTAs, in two streams.
 LARGE: list[Kernel] = [
@@ -178,6 +180,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "sm.register_file": [COLLECTOR, READ_PORTS, {"sm.register_file.registers": 16384}],
     "shared_memory.allocation_unit": [TWO_CTAS],
     "shared_memory.reserved_per_cta": [TWO_CTAS],
+    "shared_memory.operand_bandwidth": [READ_PORTS],
     "sm.sub_core_model": [COLLECTOR],
     "constant_cache": [CONSTANTS],
     "l1.cache.miss_queue": [{**CACHED, "interconnect.input_buffer": 1}],

@@ -94,7 +94,11 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   const Cycle queued = constants_.empty() ? 0 : parts_.constant_cache.queue(constants_.size(), now);
   SubCore& sub_core = sub_cores_[scheduler];
   const uint32_t delay = sub_core.ports.read(d, issued.warp, now);
-  units_.start(d.unit, units_.place(d.unit, scheduler), now, d.initiation_interval);
+  // A tensor core is held until its operands have come from shared memory.
+  const Cycle fetched = d.shared_operands ? parts_.load_store.fetch_operands(d.shared_operands, now) : 0;
+  const uint32_t late =
+      fetched > d.initiation_interval ? static_cast<uint32_t>(fetched - d.initiation_interval) : 0;
+  units_.start(d.unit, units_.place(d.unit, scheduler), now, d.initiation_interval + late);
   if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
   if (d.issue.present) [[unlikely]] {
     parts_.warps.dependences().delay(issued.warp, delay);
@@ -103,7 +107,7 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   Counters& counters = parts_.counters[issued.slot];
   counters[Counter::register_bank_conflicts] += delay;
   const auto w = static_cast<uint16_t>(issued.warp);
-  const Cycle done = now + d.latency + delay + queued;
+  const Cycle done = now + d.latency + delay + queued + late;
   if (constants_.empty() || parts_.constant_cache.load({&d, w}, constants_, issued.slot, now, done, counters))
     wheel_.schedule(done, {&d, w});
 }

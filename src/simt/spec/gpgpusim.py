@@ -448,6 +448,7 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     for memory in ("l1", "shared_memory"):
         values.put(f"{memory}.access_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
     values.put("shared_memory.atomic_interval", 0, "mechanism of Accel-Sim: as loads")
+    values.put("shared_memory.operand_bandwidth", 0, "mechanism of Accel-Sim: operands take no bandwidth")
 
     # Whatever the option says: see docs/model/operands.md.
     values.put("constant_cache.perfect", True, "mechanism of Accel-Sim: traces give no address of constants")

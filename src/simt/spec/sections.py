@@ -267,6 +267,8 @@ class SharedMemory(Section):
     """From one access that the load/store unit accepts to the next instruction, at least."""
     atomic_interval: Annotated[int, Quantity("core cycles", 0, 64)]
     """For each lane of the bank with most lanes of an atomic; 0: atomics take passes as loads do."""
+    operand_bandwidth: Annotated[int, Quantity("bytes per core cycle", 0, 65536)]
+    """Operands of warp-group multiplications, less what accesses and bulk copies take; 0: unlimited."""
     wide_accesses_take_wavefronts: Flag
     """64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim)."""
 
