@@ -146,7 +146,7 @@ def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> No
 
 
 def group_cycles(folder: Path, columns: int, count: int, a: tuple[int, ...] = (), loads: int = 0) -> int:
-    """Cycles of a warpgroup that multiplies `count` times, beside a fifth warp that loads from shared memory."""
+    """Cycles of a warpgroup that multiplies `count` times, beside a warp that loads from shared memory."""
 
     def multiply(w: Warp) -> None:
         registers = columns // 2  # accumulators: others each time, so that no sum waits for the one before
@@ -176,7 +176,7 @@ def test_wgmma_fetches_its_operands_at_128_bytes_a_cycle(
 
 
 def test_accesses_take_bandwidth_from_operands(tmp_path: Path) -> None:
-    """A load takes a cycle from operands that need all of them, and none from those that need every second."""
+    """A load takes a cycle from operands that need all of them, none from those that need half."""
     loads = 200
     for columns, a, taken in ((64, (), loads), (64, (4,), 0)):
         alone, beside = (group_cycles(tmp_path / f"{columns}{a}{n}", columns, 60, a, n) for n in (0, loads))
