@@ -169,8 +169,9 @@ def test_where_machine_code_runs(code: str, device: str, runs: bool) -> None:
 
 
 def test_machine_code_that_is_needed() -> None:
-    assert [code_needed(device) for device in ("sm_70", "sm_80", "sm_89", "sm_90a")] == [
-        "sm_75",
+    assert [code_needed(device) for device in ("sm_70", "sm_75", "sm_80", "sm_89", "sm_90a")] == [
+        "sm_70",
+        "sm_70 to sm_75",
         "sm_80",
         "sm_80 to sm_89",
         "sm_90",
@@ -189,7 +190,7 @@ def test_code_of_another_architecture_is_refused_by_what_is_needed(tmp_path: Pat
 
 def test_volta_runs_code_of_turing_and_says_so() -> None:
     gpu = simt.GPU("qv100", functional=True)
-    with pytest.warns(UserWarning, match="qv100 is sm_70, .* it executes sm_75 code"):
+    with pytest.warns(UserWarning, match="qv100 is sm_70: it executes sm_75 code"):
         module = gpu.load(cubin("sm_75", SOURCE))
     x = np.arange(32, dtype=np.int32)
     module.adds[1, 32](x, 2)

@@ -51,7 +51,7 @@ PROGRAMS = Path(__file__).parents[1] / "exec" / "cuda"
 ARCHS = (
     "sm_80",
     "sm_90a",
-    *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_75", "sm_86", "sm_89", "sm_90")),
+    *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_70", "sm_75", "sm_86", "sm_89", "sm_90")),
 )
 
 pytestmark = pytest.mark.skipif(
@@ -219,8 +219,10 @@ def test_the_command(
     out = capsys.readouterr().out
     assert out.startswith("f (sm_90a, ") and "// kernel.cu:11" in out and "BAR.SYNC" in out
     run(monkeypatch, "list", str(source), "--gpu", "qv100")
+    assert "sm_70" in capsys.readouterr().out
+    run(monkeypatch, "list", str(source), "--gpu", "titanx")
     captured = capsys.readouterr()
-    assert "this is sm_75 code" in captured.err and "sm_75" in captured.out
+    assert "titanx is sm_61; this is sm_70 code" in captured.err and "sm_70" in captured.out
 
 
 LOOP = """extern "C" __global__ void other(int* x) { x[threadIdx.x] += 1; }
@@ -293,7 +295,7 @@ def test_options_of_ptxas_change_the_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_90a"])
 def test_programs_decode(arch: str) -> None:
     found = [path for path in sorted(PROGRAMS.glob("*.cu")) if "__global__" in path.read_text()]
     needs = {"clusters": 90, "synchronisation": 80, "separate": 999}  # the last is linked from several files

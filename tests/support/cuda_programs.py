@@ -24,7 +24,7 @@ from support.ptx import Device
 
 GRID, BLOCK, WORDS = 2, 64, 24
 """CTAs; threads of one; 32-bit words that each thread reads and writes."""
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
+ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_70")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 _HEAD = """
@@ -215,6 +215,7 @@ class Program:
         # Before sm_80, bf16 is converted only.
         self._computed = _TYPES if arch >= "sm_80" else _TYPES[:-1]
         self._rounds_to_zero = arch >= "sm_80"
+        self._lacks = {"tanh.approx.f32"} if arch < "sm_75" else set[str]()
         self._loops = 0
         self._shares = True  # whether threads may change what others read
         names = [f"{type_}_{k}" for type_ in _TYPES for k in range(2)]
@@ -374,7 +375,8 @@ class Program:
     def _operation(self, type_: str, *operands: str) -> str:
         """One of PTX without a name in CUDA C++."""
         count, texts = self._chance.choice(list(_OPERATIONS[type_].items()))
-        return f"{_name_of(self._chance.choice(texts))}({', '.join(operands[:count])})"
+        chosen = self._chance.choice([text for text in texts if text not in self._lacks])
+        return f"{_name_of(chosen)}({', '.join(operands[:count])})"
 
     def _pair(self, a: str, b: str, c: str) -> str:
         """Arithmetic of two halves or bfloat16s in a word."""

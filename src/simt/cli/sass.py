@@ -14,7 +14,7 @@ from rich.console import Console
 from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.cuda import CubinModule, PtxModule, load_images, machine_code
-from simt.cuda.cubin_module import code_arch
+from simt.cuda.ptxas import compiled_arch
 from simt.errors import SassError
 from simt.gpu.programs import target_of
 from simt.isa import table_for
@@ -221,18 +221,14 @@ def _show(
 def _cubins(program: Path, gpu: str, options: list[str] | None) -> list[Cubin]:
     """The program's machine code: as it is, or as ptxas makes it for the GPU."""
     device = target_of(load_spec(gpu))
-    arch = code_arch(device)
-    images = load_images(program, device, code="sass")
-    if arch != device and any(not isinstance(image, CubinModule) for image in images):
-        typer.echo(
-            f"note: {gpu} is {device}, which CUDA 13's tools do not know; this is {arch} code", err=True
-        )
     cubins = []
-    for image in images:
+    for image in load_images(program, device, code="sass"):
         if isinstance(image, CubinModule):
             if options:
                 raise SassError(f"{image.name}: --ptxas is for PTX and CUDA C++; this is machine code")
             cubins.append(image.cubin)
         elif isinstance(image, PtxModule):
+            if (arch := compiled_arch(image, device)) != device:
+                typer.echo(f"note: {gpu} is {device}; this is {arch} code", err=True)
             cubins.append(Cubin.parse(machine_code(image, arch, *(options or ())), image.name))
     return cubins

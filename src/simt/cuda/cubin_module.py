@@ -13,7 +13,9 @@ from simt.sass import Cubin
 from .image import Image
 from .ptx_module import arch_number
 
-_OLDEST_DECODED = 75  # of nvdisasm of CUDA 13
+_OLDEST_DECODED = 70
+_SUCCESSOR = 75
+"""Volta executes Turing's code here as well, since CUDA 13 compiles none for Volta."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,29 @@ class CubinModule(Image):
 
 
 def code_arch(device: str) -> str:
-    """The architecture of the machine code that a device executes here: for Volta, Turing's, since nvdisasm
-    decodes no older one.
+    """The architecture of the machine code that a device executes here: its own; for older ones than Volta,
+    Volta's, since simt executes no older code.
     """
     return device if arch_number(device)[0] >= _OLDEST_DECODED else f"sm_{_OLDEST_DECODED}"
 
 
+def successor_of(arch: str) -> str | None:
+    """The architecture whose code stands for that of another where there is no compiler for it."""
+    return f"sm_{_SUCCESSOR}" if arch_number(arch)[0] < _SUCCESSOR else None
+
+
 def code_runs_on(code: str, device: str) -> bool:
     """Whether machine code for one architecture runs on a device of another: of the same major version, and
-    the same minor one or an older; with "a", of just that version.
+    the same minor one or an older; with "a", of just that version. Volta runs Turing's, too.
     """
     (made, letter), (has, _) = arch_number(code), arch_number(code_arch(device))
-    return made == has if letter == "a" else made // 10 == has // 10 and made <= has
+    if letter == "a":
+        return made == has
+    return made // 10 == has // 10 and made <= max(has, _SUCCESSOR)
 
 
 def code_needed(device: str) -> str:
     """The machine code that a device executes, for messages."""
     number, _ = arch_number(code_arch(device))
-    oldest = max(number // 10 * 10, _OLDEST_DECODED)
+    oldest = number // 10 * 10
     return f"sm_{number}" if oldest == number else f"sm_{oldest} to sm_{number}"

@@ -21,7 +21,7 @@ import zstandard
 from simt.errors import ImageError, PtxError, ToolkitError
 from simt.files import require_regular
 
-from .cubin_module import CubinModule, code_arch, code_needed
+from .cubin_module import CubinModule, code_arch, code_needed, code_runs_on
 from .image import Image
 from .ptx_module import PtxModule, arch_number, runs_on
 from .toolkit import INSTALL
@@ -180,13 +180,13 @@ def _best_ptx(entries: list[_Entry], name: str, arch: str, found: set[str]) -> I
 
 
 def _best_code(entries: list[_Entry], name: str, arch: str, found: set[str]) -> Image | None:
-    """As `_best_ptx`, of machine code; that for "sm_90a" before that for "sm_90"."""
+    """As `_best_ptx`, of machine code; that for "sm_90a" before that for "sm_90", and a successor's last."""
     modules: list[CubinModule] = []
     number, _ = arch_number(code_arch(arch))
     for entry in entries:
         if entry.kind != _KIND_CODE:
             continue
-        if entry.arch // 10 != number // 10 or entry.arch > number:
+        if not code_runs_on(f"sm_{entry.arch}", arch):
             found.add(f"machine code for sm_{entry.arch}")
             continue
         module = CubinModule.parse(_unpacked(entry, name), name)
@@ -194,7 +194,11 @@ def _best_code(entries: list[_Entry], name: str, arch: str, found: set[str]) -> 
             modules.append(module)
         else:
             found.add(f"machine code for {module.arch}{'' if module.cubin.is_linked else ', not linked'}")
-    best = max(modules, key=lambda module: arch_number(module.arch), default=None)
+    best = max(
+        modules,
+        key=lambda module: (arch_number(module.arch)[0] <= number, arch_number(module.arch)),
+        default=None,
+    )
     return best if best is not None and best.cubin.kernels else None
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from simt.cache import cache_directory, used, write_whole
 from simt.errors import CompileError, PtxError, ToolkitError
 
+from .cubin_module import code_arch, successor_of
 from .device_runtime import with_device_runtime
 from .ptx_module import PtxModule, arch_number, runs_on
 from .toolkit import INSTALL, toolkits
@@ -102,6 +103,15 @@ def machine_code(module: PtxModule, arch: str, *options: str) -> bytes:
         data = output.read_bytes()
     write_whole(place, data)
     return data
+
+
+def compiled_arch(module: PtxModule, device: str) -> str:
+    """The architecture of the machine code that a device executes of a module: `code_arch`; where no ptxas is
+    installed that makes it of this module, its successor.
+    """
+    arch = code_arch(device)
+    later = successor_of(arch)
+    return arch if later is None or _assembler_for(module, arch) is not None else later
 
 
 def _assembler_for(module: PtxModule, arch: str) -> Path | None:

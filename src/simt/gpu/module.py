@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from simt import _engine
 from simt.cuda import Image, PtxModule, compile_cuda, resources
-from simt.cuda.cubin_module import code_arch
+from simt.cuda.ptxas import compiled_arch
 from simt.errors import ImageError, LaunchError, PtxError
 from simt.result.listing import Origins
 from simt.run.faults import explained
@@ -85,7 +85,8 @@ class Module:
         """What is executed of it: "PTX", or "machine code for sm_80" and the like."""
         if not self._native.is_machine_code:
             return "PTX"
-        arch = code_arch(self.gpu.arch) if isinstance(self.image, PtxModule) else self.image.arch
+        image = self.image
+        arch = compiled_arch(image, self.gpu.arch) if isinstance(image, PtxModule) else image.arch
         return f"machine code for {arch}"
 
     @cached_property

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from simt import _engine
 from simt.cuda import CubinModule, Image, PtxModule, compile_cuda, link, load_images, machine_code
-from simt.cuda.cubin_module import code_arch
 from simt.cuda.device_runtime import with_device_runtime
+from simt.cuda.ptx_module import arch_number
+from simt.cuda.ptxas import compiled_arch
 from simt.errors import ImageError
 from simt.sass import Cubin
 from simt.sass.program import load_program
@@ -46,7 +47,7 @@ def load_compiled(
 
     Raises CompileError, ToolkitError, SassError.
     """
-    cubin = Cubin.parse(machine_code(ptx, code_arch(device), *options), ptx.name)
+    cubin = Cubin.parse(machine_code(ptx, compiled_arch(ptx, device), *options), ptx.name)
     kernels = {x["name"]: x for x in _engine.PtxModule(ptx.text.encode(), ptx.name).kernels()}
 
     def types(kernel: str) -> list[str]:
@@ -134,7 +135,7 @@ class Programs:
                 return load_program(image.cubin, self.memory.native, places)
         ptx = cast("PtxModule", image)
         if self.code == "sass":
-            self._note_other_code(code_arch(self.arch))
+            self._note_other_code(compiled_arch(ptx, self.arch))
             with self.exclusive:
                 return load_compiled(ptx, self.arch, self.memory.native, places)
         with self.exclusive:
@@ -143,10 +144,10 @@ class Programs:
             )
 
     def _note_other_code(self, arch: str) -> None:
-        """Warns where machine code of another major or minor version stands for the GPU's own."""
-        if arch != self.arch != code_arch(self.arch):
+        """Warns where machine code of a later version stands for the GPU's own."""
+        if arch_number(arch) > arch_number(self.arch):
             warnings.warn(
-                f"{self.spec.name} is {self.arch}, whose machine code nvdisasm does not decode: it executes "
-                f"{arch} code",
+                f"{self.spec.name} is {self.arch}: it executes {arch} code; it was given no other, or no "
+                "installed ptxas makes any",
                 stacklevel=4,
             )

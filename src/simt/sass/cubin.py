@@ -34,6 +34,7 @@ _BANK = struct.Struct("<IHH")  # symbol, offset of the parameters in bank 0, the
 _SIZE_SHIFT = 18
 _FIRST_ARCH = 70
 _IMMEDIATE = 4  # byte of an instruction at which its immediate of 32 bits begins
+_FLAGS_AT = 48  # of e_flags in the header of a 64-bit ELF file
 _OSABI_OF_CUDA_13 = 65
 _ISA_CLASS, _ARCH_SPECIFIC = 0x09, 1  # attribute of .nv.compat, and its value for "a"
 _SYMBOL = struct.Struct("<IBBHQQ")  # name, type, other, section, value, size
@@ -152,6 +153,12 @@ class Cubin:
                 return each
         names = listed([x.name for x in self.kernels])
         raise KeyError(f"{self.name} has no kernel {kernel!r}; it has {names}")
+
+    def relabelled(self, number: int) -> bytes:
+        """The file as one for another architecture, such as 75: for tools that know the encoding by that
+        name. Only for files from before CUDA 13, whose e_flags begin with the architecture.
+        """
+        return self.data[:_FLAGS_AT] + bytes([number]) + self.data[_FLAGS_AT + 1 :]
 
     @classmethod
     def parse(cls, data: bytes, name: str) -> Cubin:

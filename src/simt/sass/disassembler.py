@@ -23,6 +23,9 @@ from simt.sass.control import Control
 from simt.sass.cubin import INSTRUCTION_BYTES, Cubin
 
 _CACHE_VERSION = 2
+# Turing's instructions are Volta's and more, in the same encoding, which nvdisasm of CUDA 13 does not decode
+# under Volta's name. That it reads them rightly is shown by what they compute: tests/sass/test_volta.py.
+_VOLTA, _TURING = ("sm_70", "sm_72"), "sm_75"
 _TIME_LIMIT = 300  # seconds
 _LINE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)(?P<inlined> inlined at .*)?')
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(?P<name>[^,\s]+)")
@@ -61,12 +64,12 @@ def disassemble(cubin: Cubin) -> dict[str, list[Instruction]]:
     Raises ToolkitError if nvdisasm is not installed, SassError if it does not know the architecture or
     refuses the file.
     """
-    tool = _tool(cubin)
+    tool, data = _readable(cubin)
     identity = b"%d %s " % (_CACHE_VERSION, _version(tool).encode()) + cubin.data
     place = cache_directory("sass") / f"{hashlib.sha256(identity).hexdigest()[:40]}.json"
     kept = _read(place)
     if kept is None:
-        kept = _decoded(tool, cubin)
+        kept = _decoded(tool, cubin.name, data)
         write_whole(place, json.dumps(kept).encode())
     else:
         used(place)
@@ -83,12 +86,12 @@ def _instructions(rows: list[list[Any]], words: list[tuple[int, int]]) -> Iterat
         yield Instruction(i * INSTRUCTION_BYTES, predicate, opcode, tuple(operands), low, high, file, line)
 
 
-def _decoded(tool: Path, cubin: Cubin) -> dict[str, list[list[Any]]]:
+def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
     with tempfile.TemporaryDirectory(prefix="simt-") as folder:
         file = Path(folder) / "code.cubin"
-        file.write_bytes(cubin.data)
-        text = _run(tool, cubin.name, "-json", str(file))
-        lines = _lines(_run(tool, cubin.name, "-g", "-c", str(file))) if b".debug_line" in cubin.data else {}
+        file.write_bytes(data)
+        text = _run(tool, name, "-json", str(file))
+        lines = _lines(_run(tool, name, "-g", "-c", str(file))) if b".debug_line" in data else {}
     try:
         sections = json.loads(text)[1]
         return {
@@ -104,7 +107,7 @@ def _decoded(tool: Path, cubin: Cubin) -> dict[str, list[list[Any]]]:
             for section in sections
         }
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise SassError(f"{cubin.name}: nvdisasm's output cannot be read: {error!r}") from None
+        raise SassError(f"{name}: nvdisasm's output cannot be read: {error!r}") from None
 
 
 def _operands(text: str) -> list[str]:
@@ -158,16 +161,19 @@ def is_installed() -> bool:
     return bool(_tools(tuple(sys.path)))
 
 
-def _tool(cubin: Cubin) -> Path:
+def _readable(cubin: Cubin) -> tuple[Path, bytes]:
+    """An nvdisasm that knows the architecture, and the file as it is to be given to it."""
     tools = _tools(tuple(sys.path))
     if not tools:
         raise ToolkitError(f"nvdisasm, which decodes machine code, is not installed: {install('cuda')}")
     for tool in tools:
         if cubin.arch in _architectures(tool):
-            return tool
+            return tool, cubin.data
+        if cubin.arch in _VOLTA and _TURING in _architectures(tool):
+            return tool, cubin.relabelled(int(_TURING[3:]))
     raise SassError(
         f"{cubin.name}: machine code for {cubin.arch}, which the installed nvdisasm does not know; "
-        "wheels of CUDA 13 know sm_75 and later"
+        "wheels of CUDA 13 know sm_75 and later, which includes what sm_70 and sm_72 have"
     )
 
 
