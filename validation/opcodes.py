@@ -27,6 +27,16 @@ from simt.sass.program import refusals
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a")
 
 
+def code_files(paths: list[Path]) -> list[Path]:
+    """Files, and those of folders that hold code."""
+    return [
+        file
+        for path in paths
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+        if file == path or file.suffix in (".cu", ".ptx", ".cubin")
+    ]
+
+
 def cubins(path: Path, archs: list[str]) -> Iterator[Cubin]:
     if path.suffix == ".cubin":
         yield Cubin.parse(path.read_bytes(), str(path))
@@ -46,12 +56,6 @@ def main() -> int:
     parser.add_argument("--arch", action="append", choices=ARCHS)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    files = [
-        file
-        for path in arguments.paths
-        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
-        if file.suffix in (".cu", ".ptx", ".cubin")
-    ]
     found: dict[str, Counter[str]] = defaultdict(Counter)
     refused: dict[str, dict[str, str]] = defaultdict(dict)
     if arguments.out and arguments.out.exists():
@@ -59,7 +63,7 @@ def main() -> int:
         found |= {arch: Counter(counts) for arch, counts in known["spellings"].items()}
         refused |= known["refused"]
     seen = set()
-    for file in files:
+    for file in code_files(arguments.paths):
         for cubin in cubins(file, arguments.arch or list(ARCHS)):
             if cubin.data in seen or not cubin.is_linked:
                 continue

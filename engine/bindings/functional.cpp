@@ -339,6 +339,7 @@ simt::sass::Module machine_code_of(const nb::dict& d) {
   simt::sass::Module module;
   module.name = nb::cast<std::string>(d["name"]);
   module.sm = nb::cast<uint32_t>(d["sm"]);
+  module.opcodes = nb::cast<const simt::OpcodeTable*>(d["opcodes"]);
   module.files = nb::cast<std::vector<std::string>>(d["files"]);
   for (const nb::handle section : nb::cast<nb::list>(d["sections"]))
     module.sections.push_back(section_of(nb::cast<nb::dict>(section)));
@@ -350,6 +351,24 @@ std::vector<std::tuple<uint32_t, uint32_t, std::string>> machine_code_refusals(c
   std::vector<std::tuple<uint32_t, uint32_t, std::string>> found;
   for (auto& [section, instruction, why] : simt::sass::refusals(machine_code_of(d)))
     found.emplace_back(section, instruction, std::move(why));
+  return found;
+}
+
+/// Index, file (simt::RegisterFile) and width of registers.
+using RegisterTuples = std::vector<std::tuple<uint32_t, uint32_t, uint32_t>>;
+
+/// Registers that each instruction writes and reads, section by section.
+std::vector<std::pair<RegisterTuples, RegisterTuples>> machine_code_registers(const nb::dict& d) {
+  std::vector<std::pair<RegisterTuples, RegisterTuples>> found;
+  for (const simt::RawInstruction& r : simt::sass::translate(machine_code_of(d)).lowering.instructions) {
+    const auto tuples = [](const auto& list, uint8_t count) {
+      RegisterTuples registers;
+      for (uint8_t i = 0; i < count; ++i)
+        registers.emplace_back(list[i].index, static_cast<uint32_t>(list[i].file), list[i].width);
+      return registers;
+    };
+    found.emplace_back(tuples(r.destinations, r.destination_count), tuples(r.sources, r.source_count));
+  }
   return found;
 }
 
@@ -497,6 +516,9 @@ void bind_modules(nb::module_& m) {
       "allocations: addresses in memory that are freed with the module, if it is made.");
   m.def("unbound_reference", &unbound_reference, "type"_a,
         "The descriptor of a \"texref\", \"samplerref\" or \"surfref\" to which nothing is bound.");
+  m.def("machine_code_registers", &machine_code_registers, "code"_a,
+        "What each instruction, section by section, writes and what it reads: (index, file, width) of "
+        "registers; files are 0 for R, 1 for UR, 2 for P, 3 for UP.");
   m.def("machine_code_refusals", &machine_code_refusals, "code"_a,
         "What `load_machine_code` would refuse: (section, instruction, why).");
 }

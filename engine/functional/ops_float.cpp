@@ -261,7 +261,7 @@ Handler half_handler(Translation& t, Type type, const Mode& mode) {
 }
 
 /// Emits an Op with the given number of sources besides the destination.
-void emit(Translation& t, Handler handler, Type type, uint32_t sources, const Mode& mode) {
+Op& emit(Translation& t, Handler handler, Type type, uint32_t sources, const Mode& mode) {
   if (t.operand_count() != sources + 1)
     t.unsupported("it has " + std::to_string(t.operand_count()) + " operands, expected " +
                   std::to_string(sources + 1));
@@ -269,6 +269,7 @@ void emit(Translation& t, Handler handler, Type type, uint32_t sources, const Mo
            : sources == 2 ? emit_binary(t, handler, type)
                           : emit_ternary(t, handler, type);
   op.immediate = mode.direction;
+  return op;
 }
 
 Type take_float_type(Translation& t, bool pairs = false) {
@@ -298,11 +299,13 @@ void translate_rounded(Translation& t) {
     const Handler run = type == Type::F16 || type == Type::F16x2
                             ? (packed ? oob_handler<Half, true>(mode) : oob_handler<Half, false>(mode))
                             : (packed ? oob_handler<Bfloat, true>(mode) : oob_handler<Bfloat, false>(mode));
-    return emit(t, run, type, sources, mode);
+    emit(t, run, type, sources, mode);
+    return;
   }
   if (is_half(type)) {
     if (mode.direction != FE_TONEAREST) t.unsupported("half precision rounds to nearest");
-    return emit(t, half_handler<F16, B>(t, type, mode), type, sources, mode);
+    emit(t, half_handler<F16, B>(t, type, mode), type, sources, mode);
+    return;
   }
   if (mode.clamp == Clamp::Relu) t.unsupported(".relu is for half precision");
   emit(t, rounding_or_pair_handler<F>(t, type, mode), type, sources, mode);
@@ -345,9 +348,9 @@ void translate_division(Translation& t) {
   if (is_half(type) || mode.clamp != Clamp::None) t.unsupported("this form of div");
   if (approximate || full) {
     if (type != Type::F32) t.unsupported("only f32 has .approx and .full");
-    if (approximate) return emit(t, rounding_handler<DivApprox>(t, type, mode), type, 2, mode);
   }
-  emit(t, rounding_handler<Div>(t, type, mode), type, 2, mode);
+  emit(t, approximate ? rounding_handler<DivApprox>(t, type, mode) : rounding_handler<Div>(t, type, mode),
+       type, 2, mode);
 }
 
 template <class F>
@@ -364,8 +367,11 @@ void translate_extreme(Translation& t, const Mode& mode) {
   using F = Extreme<greater, nan, xorsign>;
   const Type type = take_float_type(t);
   if (type == Type::F64 && (nan || xorsign)) t.unsupported("f64 has neither .NaN nor .xorsign.abs");
-  emit(t, is_half(type) ? half_handler<F>(t, type, mode) : exact_handler<F>(t, type, mode.ftz), type, 2,
-       mode);
+  Op& op = emit(t, is_half(type) ? half_handler<F>(t, type, mode) : exact_handler<F>(t, type, mode.ftz), type,
+                2, mode);
+  // A result has the payload of the first NaN. Of two in f64, the PTX ISA asks for a NaN; the code that ptxas
+  // makes leaves the second one.
+  if (type == Type::F64) std::swap(op.a, op.b);
 }
 
 template <bool greater, bool nan>

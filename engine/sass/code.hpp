@@ -9,6 +9,7 @@
 
 #include "functional/code.hpp"
 #include "functional/lowering.hpp"
+#include "isa/opcode_table.hpp"
 
 /// Machine code (SASS): instructions as nvdisasm writes them, translated for execution.
 namespace simt::sass {
@@ -43,7 +44,8 @@ struct Section {
 /// A cubin whose variables are in memory and whose addresses are bound.
 struct Module {
   std::string name;
-  uint32_t sm = 0;  ///< architecture, such as 80
+  uint32_t sm = 0;                       ///< architecture, such as 80
+  const OpcodeTable* opcodes = nullptr;  ///< of that architecture: which of them load and store
   std::vector<std::string> files;
   std::vector<Section> sections;
   std::vector<std::string> system_functions;  ///< their code follows that of the sections

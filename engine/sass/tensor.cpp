@@ -263,7 +263,10 @@ void translate_group_product(Translation& t) {
     const PredicateOperand keep = t.predicate(next++);
     if (adds) product.keep = keep;
   }
-  if (next < t.operand_count() && t.operand(next).text != "gsb0") t.unsupported("a further operand");
+  if (next < t.operand_count()) {
+    if (t.operand(next).text != "gsb0") t.unsupported("a further operand");
+    t.timed().commits_group = true;
+  }
   const Place first = product.d[0], a_at = product.a_descriptor, b_at = product.b_descriptor;
   functional::BoundGroupProduct bound = functional::bind_group_product(std::move(product));
   Op& op = t.emit(bound.run, Control::Collective);

@@ -133,12 +133,16 @@ class Translator {
     step.writes = no_predicates(t_.writes_);
     step.parameter_words = t_.parameter_words_;
     step.guarded = line.predicate.starts_with("@");
-    step.loads = is_one_of({"LD", "LDG", "LDL", "LDS", "LDSM", "ATOM", "ATOMG", "ATOMS", "TEX", "TLD", "TLD4",
-                            "TXD", "TXQ", "SULD"});
+    const OpcodeClass what =
+        module_.opcodes->find(t_.opcode(), !line.operands.empty(), step.writes.size() > 0).opcode_class;
+    const bool atomic = what.operation == Operation::Atomic;
+    step.loads = atomic || (what.operation == Operation::Load && what.space != MemorySpace::Constant);
     const bool ends =
         is_one_of({"EXIT", "RET", "BRX", "BRXU"}) || (t_.opcode() == "BRA" && line.operands.size() == 1);
     step.falls_through = step.guarded || !ends;
-    if (!is_one_of({"ST", "STG", "RED", "REDG", "ATOM", "ATOMG"})) return;
+    const bool stores =
+        atomic || what.operation == Operation::Store || what.operation == Operation::Reduction;
+    if (!stores || (what.space != MemorySpace::Global && what.space != MemorySpace::Generic)) return;
     constexpr uint32_t address_slot = 0;
     for (uint32_t k = 0; k < t_.raw_.source_count; ++k) {
       const Register& r = t_.raw_.sources[k];

@@ -219,14 +219,34 @@ void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) 
   set_operand_slots(d, s);
 }
 
-/// Read off the stalls in code of ptxas 12.9 for sm_75 to sm_90: an instruction with the upper half of an
-/// IMAD.WIDE's sum follows it as others do, one with the lower half two cycles sooner; two cycles after a
-/// ULDC or UMOV another instruction may read its result.
+/// When results can be read, from the least distance between two instructions in code of ptxas 12.9 and 13.0
+/// for sm_75, sm_80 and sm_90 (`validation/distances.py`): an instruction with the upper half of an
+/// IMAD.WIDE's sum follows it as others do, one with the lower half two cycles sooner. What ULDC, UMOV, VOTEU
+/// and ELECT write can be read two cycles later, what R2UR writes, 13 cycles later, its predicate after 8.
+/// Other results of the uniform datapath take their latency of 4 to another uniform instruction, 6 to one of
+/// the warp's lanes, 7 to a UMOV and 9 to a memory instruction or a warp-group multiplication. A predicate of
+/// DSETP takes 6 instead of 8.
 void Decoder::set_result_times(DecodedInstruction& d, std::string_view opcode) const {
-  constexpr uint32_t between_halves = 2, after_move = 2;
-  if (opcode.starts_with("IMAD.WIDE")) d.issue.halves_apart = between_halves;
-  if ((opcode.starts_with("ULDC") || opcode.starts_with("UMOV")) && d.latency > after_move)
-    d.issue.result_early = static_cast<uint8_t>(d.latency - after_move);
+  constexpr uint32_t between_halves = 2, after_move = 2, after_transfer = 13;
+  constexpr uint8_t earlier_comparison = 2, earlier_test = 5;
+  constexpr uint32_t to_lanes = 2, to_move = 3, to_memory = 5;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    const std::string_view name = opcode.substr(0, opcode.find('.'));
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  IssueRule& rule = d.issue;
+  const bool moves = is_one_of({"ULDC", "UMOV", "VOTEU", "ELECT"}), transfers = is_one_of({"R2UR"});
+  rule.reaches_all = moves || transfers;
+  rule.result_after = transfers ? after_transfer
+                      : moves   ? std::min<uint32_t>(after_move, d.latency)
+                                : d.latency;
+  if (opcode.starts_with("IMAD.WIDE")) rule.halves_apart = between_halves;
+  rule.predicate_early = transfers ? earlier_test : d.unit == Unit::Fp64 ? earlier_comparison : 0;
+  const bool uniform = d.fixed.unit == Unit::Uniform;
+  rule.uniform_lead = d.memory_pipeline || rule.warp_group ? to_memory
+                      : !uniform                           ? to_lanes
+                      : is_one_of({"UMOV"})                ? to_move
+                                                           : 0;
 }
 
 /// The operand cache is indexed by operand slot. A tensor core reads its wide operands over the time for

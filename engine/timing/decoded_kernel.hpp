@@ -40,10 +40,13 @@ struct IssueRule {
   uint8_t write_counter = ControlBits::no_counter, read_counter = ControlBits::no_counter;
   uint8_t limited = ControlBits::no_counter;  ///< a counter that must be at most `limit`
   uint8_t limit = 0;
-  uint8_t departs_early = 0;  ///< memory: cycles by which it leaves its sub-core earlier than others
-  uint8_t operands_read = 0;  ///< cycles from issue, or from leaving the sub-core, until operands are read
-  uint8_t result_delay = 0;   ///< cycles by which a wide result is written later
-  uint8_t result_early = 0;   ///< cycles before its latency at which the result can be read
+  uint8_t departs_early = 0;    ///< memory: cycles by which it leaves its sub-core earlier than others
+  uint8_t operands_read = 0;    ///< cycles from issue, or from leaving the sub-core, until operands are read
+  uint8_t result_delay = 0;     ///< cycles by which a wide result is written later
+  uint16_t result_after = 1;    ///< cycles from issue until its kind can read the result, if that is fixed
+  uint8_t predicate_early = 0;  ///< cycles by which predicates among the result can be read earlier
+  bool reaches_all = false;     ///< uniform datapath: all kinds of instructions can read the result then
+  uint8_t uniform_lead = 0;     ///< cycles that other results of the uniform datapath take longer to reach it
   /// IMAD.WIDE: cycles by which the upper register of its sum is read and written later than the lower one.
   uint8_t halves_apart = 0;
 };

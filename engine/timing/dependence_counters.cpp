@@ -7,6 +7,9 @@ namespace simt {
 namespace {
 
 constexpr uint32_t uniform_begin = 0, predicates_begin = 64, general_begin = 80;
+constexpr bool is_predicate(uint32_t i) {
+  return i >= predicates_begin && i < general_begin;
+}
 
 // A raised counter is seen one cycle late.
 constexpr Cycle seen_after = 2;
@@ -85,30 +88,40 @@ void DependenceCounters::raise(Warp& warp, uint32_t counter, const DecodedInstru
     warp.long_held |= bit;
 }
 
+int DependenceCounters::lead(const DecodedInstruction& reader, Writer writer) {
+  const Operation operation = reader.fixed.operation;
+  switch (writer) {
+    case Writer::FixedLatency: {
+      // There is no bypass from fixed-latency to memory instructions, which costs a cycle (section 5.3).
+      // SYNCS reads its operands as arithmetic does.
+      const bool on_mbarrier = operation == Operation::MbarrierArrive || operation == Operation::MbarrierWait;
+      return reader.memory_pipeline && !on_mbarrier ? 1 : 0;
+    }
+    case Writer::Double:
+      return reader.memory_pipeline ? -1 : reader.unit == Unit::Sfu ? -2 : 0;
+    case Writer::Uniform:
+      return reader.issue.uniform_lead;
+    default:
+      return 0;
+  }
+}
+
 bool DependenceCounters::covered(const Warp& warp, const DecodedInstruction& instruction, uint64_t mask,
                                  Cycle now) const {
   const StaticInstruction& s = instruction.fixed;
   bool result = true;
   const IssueRule& rule = instruction.issue;
-  const bool on_mbarrier = s.operation == Operation::MbarrierArrive || s.operation == Operation::MbarrierWait;
   for_each_register(s.sources, s.source_count, [&](uint32_t i, bool, Half half) {
     if (i >= warp.written.size() || !(warp.written[i].lanes & mask)) return;
     const Written& written = warp.written[i];
     // Multiplications of a warp group wait for each other.
     if (written.by == Writer::WarpGroup && instruction.issue.warp_group) return;
-    // There is no bypass from fixed-latency to memory instructions, which costs a cycle (section 5.3).
-    // SYNCS reads its operands as arithmetic does, by the stalls that ptxas 12.9 puts before it.
-    const bool through_registers =
-        instruction.memory_pipeline && !on_mbarrier && written.by == Writer::FixedLatency;
-    // That of an FP64 operation reaches them a cycle sooner than the next FP64 operation.
-    const bool early = instruction.memory_pipeline && written.by == Writer::Double;
-    const Cycle read = now + (half == Half::Upper ? rule.halves_apart : 0) + early;
-    if (through_registers ? written.ready >= read && written.ready != 0 : written.ready > read)
-      result = false;
+    const Cycle read = now + (half == Half::Upper ? rule.halves_apart : 0);
+    if (written.ready + static_cast<Cycle>(lead(instruction, written.by)) > read) result = false;
   });
   if (instruction.variable_latency) return result;
   for_each_register(s.destinations, s.destination_count, [&](uint32_t i, bool, Half) {
-    if (i < warp.written.size() && warp.written[i].ready > now + instruction.latency &&
+    if (i < warp.written.size() && warp.written[i].ready > now + rule.result_after &&
         (warp.written[i].lanes & mask))
       result = false;
   });
@@ -127,10 +140,12 @@ bool DependenceCounters::issue(uint32_t w, const DecodedInstruction& instruction
   if (rule.closes_group) raise(warp, IssueRule::group_counter, instruction);
   if (instruction.awaited) ++warp.unfinished;
   if (mask == 0) return result;
-  const auto ready = [&](Half half) {
+  const auto ready = [&](uint32_t i, Half half) {
     if (instruction.variable_latency) return unknown;
-    const Cycle early = rule.result_early + (half == Half::Lower ? rule.halves_apart : 0u);
-    return now + std::max<Cycle>(instruction.latency, early + 1) - early;
+    const uint32_t early = is_predicate(i)       ? rule.predicate_early
+                           : half == Half::Lower ? rule.halves_apart
+                                                 : 0;
+    return now + std::max<Cycle>(rule.result_after, early + 1) - early;
   };
   for_each_register(instruction.fixed.destinations, instruction.fixed.destination_count,
                     [&](uint32_t i, bool whole, Half half) {
@@ -138,7 +153,7 @@ bool DependenceCounters::issue(uint32_t w, const DecodedInstruction& instruction
                       Written& written = warp.written[i];
                       if (written.ready <= now) written.lanes = 0;
                       written.lanes |= whole ? ~uint64_t{0} : mask;
-                      written.ready = ready(half);
+                      written.ready = ready(i, half);
                       written.by = writer(instruction);
                     });
   return result;

@@ -51,7 +51,7 @@ class DependenceCounters {
 
  private:
   static constexpr uint32_t horizon = 64;  ///< largest distance into the future, in cycles
-  enum class Writer : uint8_t { FixedLatency, Double, VariableLatency, WarpGroup };
+  enum class Writer : uint8_t { FixedLatency, Double, Uniform, UniformMove, VariableLatency, WarpGroup };
   struct Written {
     Cycle ready = 0;  ///< from then on, instructions can read it; `unknown` while that is not known
     uint64_t lanes = 0;
@@ -61,6 +61,8 @@ class DependenceCounters {
   static Writer writer(const DecodedInstruction& instruction) {
     if (instruction.issue.warp_group) return Writer::WarpGroup;
     if (instruction.variable_latency) return Writer::VariableLatency;
+    if (instruction.issue.reaches_all) return Writer::UniformMove;
+    if (instruction.fixed.unit == Unit::Uniform) return Writer::Uniform;
     return instruction.unit == Unit::Fp64 ? Writer::Double : Writer::FixedLatency;
   }
   struct Warp {
@@ -84,6 +86,9 @@ class DependenceCounters {
     occupied_ |= uint64_t{1} << (at % horizon);
   }
   uint8_t held(uint32_t w, const IssueRule& rule) const;
+  /// Cycles by which an instruction reads what such a writer writes before that is ready for the writer's own
+  /// kind. 0 where the time of writing is not fixed.
+  static int lead(const DecodedInstruction& reader, Writer writer);
   bool covered(const Warp& warp, const DecodedInstruction& instruction, uint64_t mask, Cycle now) const;
 
   std::vector<Warp> warps_;

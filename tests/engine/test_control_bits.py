@@ -304,17 +304,60 @@ def test_the_upper_half_of_a_wide_sum_is_read_later(
 
 
 @pytest.mark.parametrize(
-    ("opcode", "stall", "expected"), [("ULDC", 1, 1), ("ULDC", 2, 0), ("UMOV", 2, 0), ("UIADD3", 2, 1)]
-)
-def test_what_uniform_moves_write_is_ready_early(
-    opcode: str, stall: int, expected: int, tmp_path: Path
-) -> None:
-    def uniform(row: Row) -> Row:
-        change = lambda all_: [(index, 1, width, slot) for index, _, width, slot in all_]  # noqa: E731
-        return (*row[:4], change(row[4]), change(row[5]), row[6])
+    ("writer", "reader", "distance"),
+    [
+        ("UIADD3", "UIADD3", 4), ("UIADD3", "UMOV", 7), ("UIADD3", "FFMA", 6), ("UIADD3", "STG.E", 9),
+        ("UIADD3", "SYNCS", 9), ("UIADD3", "HGMMA", 9),
+        ("ULDC", "UIADD3", 2), ("ULDC", "FFMA", 2), ("ULDC", "STG.E", 2),
+        ("UMOV", "UIADD3", 2), ("UMOV", "HGMMA", 2), ("VOTEU", "POPC", 2), ("ELECT", "FFMA", 2),
+        ("R2UR", "UIADD3", 13), ("R2UR", "STG.E", 13),
+    ],
+)  # fmt: skip
+def test_when_uniform_registers_can_be_read(writer: str, reader: str, distance: int, tmp_path: Path) -> None:
+    """`validation/distances.py`: the least distance in code of ptxas."""
 
-    code = Code().add(opcode, 12, stall=stall, change=uniform).add("UIADD3", 8, (12,), change=uniform)
-    assert uncovered(tmp_path, code) == expected
+    def uniform(row: Row) -> Row:
+        return (*row[:4], [(12, UNIFORM, 1, 0) for _ in row[4]], *row[5:])
+
+    def reads(row: Row) -> Row:
+        return (*row[:5], [(12, UNIFORM, 1, 0), *row[5][1:]], row[6])
+
+    for stall, expected in ((distance, 0), (distance - 1, 1)):
+        code = Code().add(writer, 12, stall=stall, yields=stall > 11, change=uniform)
+        if reader == "STG.E":
+            code.add(reader, None, (2, 14), addresses=[GLOBAL] * 32, change=reads)
+        else:
+            code.add(reader, 8, (12,), change=reads)
+        found = run(tmp_path / str(stall), code, gpu="h100")["counters"]["uncovered_dependences"]
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "distance"),
+    [
+        ("DADD", "DADD", 8), ("DADD", "STG.E", 7), ("DADD", "MUFU.RCP64H", 6), ("DSETP", "FSEL", 6),
+        ("DSETP", "DADD", 6), ("R2UR", "PLOP3", 8),
+    ],
+)  # fmt: skip
+def test_when_doubles_and_predicates_can_be_read(
+    writer: str, reader: str, distance: int, tmp_path: Path
+) -> None:
+    file = GENERAL if writer == "DADD" else PREDICATE
+
+    def change(row: Row) -> Row:
+        return (*row[:4], [(5, file, 1, 0) for _ in row[4]], *row[5:])
+
+    def reads(row: Row) -> Row:
+        return (*row[:5], [(5, file, 1, 0), *row[5][1:]], row[6])
+
+    for stall, expected in ((distance, 0), (distance - 1, 1)):
+        code = Code().add(writer, 12, stall=stall, change=change)
+        if reader == "STG.E":
+            code.add(reader, None, (12, 14), addresses=[GLOBAL] * 32, change=reads)
+        else:
+            code.add(reader, 8, (12,), change=reads)
+        found = run(tmp_path / str(stall), code, gpu="h100")["counters"]["uncovered_dependences"]
+        assert found == expected
 
 
 def test_writes_in_the_wrong_order_are_reported(tmp_path: Path) -> None:

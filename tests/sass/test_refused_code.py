@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from simt import _engine
 from simt.errors import SassError
+from simt.isa import table_for
 from simt.sass.disassembler import is_installed
 
 pytestmark = pytest.mark.skipif(
@@ -44,7 +45,14 @@ def load(lines: list[tuple[str, str, list[str]]], registers: int = 8) -> Any:
         "cluster": (0, 0, 0),
         "constants": {},
     }
-    module = {"name": "k.cubin", "sm": 80, "files": [""], "sections": [section], "system_functions": []}
+    module = {
+        "name": "k.cubin",
+        "sm": 80,
+        "opcodes": table_for(80)[0].native,
+        "files": [""],
+        "sections": [section],
+        "system_functions": [],
+    }
     return _engine.functional.load_machine_code(module, _engine.functional.DeviceMemory(1 << 20), [], [], [])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from simt import _engine
 from simt.errors import SassError
+from simt.isa import table_for
 from simt.sass.cubin import INSTRUCTION_BYTES, AddressInCode, AddressOf, Cubin, Kernel
 from simt.sass.disassembler import Instruction, disassemble
 
@@ -49,14 +50,34 @@ def refusals(cubin: Cubin) -> dict[str, dict[int, str]]:
 
     Raises SassError, ToolkitError as `disassemble`.
     """
+    found: dict[str, dict[int, str]] = {kernel.name: {} for kernel in cubin.kernels}
+    for section, instruction, why in _engine.functional.machine_code_refusals(_without_memory(cubin)):
+        found[cubin.kernels[section].name][instruction * INSTRUCTION_BYTES] = why
+    return found
+
+
+Registers = list[tuple[int, int, int]]
+"""Index, file (0: R, 1: UR, 2: P, 3: UP) and number of consecutive 32-bit registers."""
+
+
+def registers(cubin: Cubin) -> dict[str, list[tuple[Registers, Registers]]]:
+    """What each instruction of each kernel writes and reads; RZ, PT and the like are left out.
+
+    Raises SassError if simt does not execute the code, ToolkitError as `disassemble`.
+    """
+    rows = iter(_engine.functional.machine_code_registers(_without_memory(cubin)))
+    return {
+        kernel.name: [next(rows) for _ in range(len(kernel.code) // INSTRUCTION_BYTES)]
+        for kernel in cubin.kernels
+    }
+
+
+def _without_memory(cubin: Cubin) -> dict[str, Any]:
+    """The code as the engine takes it, with its variables in memory that is thrown away."""
     _require_linked(cubin)
     code = disassemble(cubin)
     placed = _Placed(cubin, _engine.functional.DeviceMemory(_SCRATCH_BYTES), {})
-    module, _ = placed.module(code, lambda kernel: [])
-    found: dict[str, dict[int, str]] = {kernel.name: {} for kernel in cubin.kernels}
-    for section, instruction, why in _engine.functional.machine_code_refusals(module):
-        found[cubin.kernels[section].name][instruction * INSTRUCTION_BYTES] = why
-    return found
+    return placed.module(code, lambda kernel: [])[0]
 
 
 def _require_linked(cubin: Cubin) -> None:
@@ -158,6 +179,7 @@ class _Placed:
         module = {
             "name": cubin.name,
             "sm": sm,
+            "opcodes": table_for(sm)[0].native,
             "files": list(files),
             "sections": sections,
             "system_functions": functions,
