@@ -147,7 +147,6 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
                                 "; lower sm.units.tensor.initiation_interval");
   d.initiation_interval = static_cast<uint16_t>(interval);
   d.latency = std::max(d.latency, d.initiation_interval);
-  if (spec_.shared_memory.operand_bandwidth == 0) return;
   // The accumulators are the destination; what else is in general registers is A.
   const auto is_a = [&](const Register& r) {
     return r.file == RegisterFile::General && r.index != zero_register && r.index != s.destinations[0].index;

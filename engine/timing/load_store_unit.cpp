@@ -95,6 +95,7 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
 
 Cycle LoadStoreUnit::fetch_operands(uint32_t bytes, Cycle now) {
   const uint64_t width = spec_.shared_memory.operand_bandwidth;
+  if (width == 0) return 0;
   const uint64_t offered = (now - operands_at_) * width;
   const uint64_t left = offered - std::min(offered, other_bytes_);
   operand_bytes_ -= std::min(operand_bytes_, left);

@@ -90,8 +90,9 @@ def jumping(warp: Warp, seed: int) -> None:
     warp.op("FFMA", 8, (8, 10))
     warp.memory("ATOMS.ADD", [0] * 32, 4, 9, (8, 9))
     warp.op("FFMA", 8, (9, 10))
-    for _ in range(2):
-        warp.op("HGMMA.64x64x16.F32", 24, (24,))
+    for i in range(7):
+        warp.op("HGMMA.64x64x16.F32", 24 + 32 * i, (24 + 32 * i,))
+    warp.op("FFMA", 8, (9, 10))
 
 
 Kernel = tuple[Callable[[Warp, int], None], int, int, dict[str, int]]
@@ -181,6 +182,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "shared_memory.allocation_unit": [TWO_CTAS],
     "shared_memory.reserved_per_cta": [TWO_CTAS],
     "shared_memory.operand_bandwidth": [READ_PORTS],
+    "sm.warp_group_queue": [READ_PORTS],
     "sm.sub_core_model": [COLLECTOR],
     "constant_cache": [CONSTANTS],
     "l1.cache.miss_queue": [{**CACHED, "interconnect.input_buffer": 1}],

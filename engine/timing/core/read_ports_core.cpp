@@ -33,7 +33,18 @@ ReadPortsCore::ReadPortsCore(const CoreParts& parts)
 }
 
 inline bool ReadPortsCore::write_back(Cycle now) {
-  if (!wheel_.any(now)) return false;
+  bool changed = false;
+  if (products_ > 0) [[unlikely]] {
+    for (SubCore& sub_core : sub_cores_) {
+      RingQueue<Product>& products = sub_core.products;
+      for (; !products.empty() && products.front().done <= now; products.pop_front()) {
+        parts_.complete(*products.front().instruction, products.front().warp);
+        --products_;
+        changed = true;
+      }
+    }
+  }
+  if (!wheel_.any(now)) return changed;
   wheel_.take(now,
               [&](const CompletionWheel::Entry& entry) { parts_.complete(*entry.instruction, entry.warp); });
   return true;
@@ -94,11 +105,11 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   const Cycle queued = constants_.empty() ? 0 : parts_.constant_cache.queue(constants_.size(), now);
   SubCore& sub_core = sub_cores_[scheduler];
   const uint32_t delay = sub_core.ports.read(d, issued.warp, now);
-  // A tensor core is held until its operands have come from shared memory.
-  const Cycle fetched = d.shared_operands ? parts_.load_store.fetch_operands(d.shared_operands, now) : 0;
-  const uint32_t late =
-      fetched > d.initiation_interval ? static_cast<uint32_t>(fetched - d.initiation_interval) : 0;
-  units_.start(d.unit, units_.place(d.unit, scheduler), now, d.initiation_interval + late);
+  const uint32_t place = units_.place(d.unit, scheduler);
+  if (d.shared_operands > 0) [[unlikely]]
+    start_product(issued, sub_core, place, now + delay);
+  else
+    units_.start(d.unit, place, now, d.initiation_interval);
   if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
   if (d.issue.present) [[unlikely]] {
     parts_.warps.dependences().delay(issued.warp, delay);
@@ -107,9 +118,27 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   Counters& counters = parts_.counters[issued.slot];
   counters[Counter::register_bank_conflicts] += delay;
   const auto w = static_cast<uint16_t>(issued.warp);
-  const Cycle done = now + d.latency + delay + queued + late;
+  if (d.shared_operands > 0) [[unlikely]]
+    return;
+  const Cycle done = now + d.latency + delay + queued;
   if (constants_.empty() || parts_.constant_cache.load({&d, w}, constants_, issued.slot, now, done, counters))
     wheel_.schedule(done, {&d, w});
+}
+
+/// A tensor core takes multiplications by warp groups in order, and each when its operands have come from
+/// shared memory.
+inline void ReadPortsCore::start_product(const Issued& issued, SubCore& sub_core, uint32_t place, Cycle now) {
+  const DecodedInstruction& d = issued.instruction;
+  RingQueue<Product>& products = sub_core.products;
+  const Cycle begin = products.empty() ? now : std::max(now, products.back().ends);
+  const Cycle fetched = now + parts_.load_store.fetch_operands(d.shared_operands, now);
+  const Cycle ends = std::max(begin + d.initiation_interval, fetched);
+  products.push_back(
+      {&d, static_cast<uint16_t>(issued.warp), ends, ends + d.latency - d.initiation_interval});
+  ++products_;
+  const size_t places = parts_.spec.sm.warp_group_queue;
+  const Cycle free_at = products.size() < places ? now + 1 : products[products.size() - places].ends;
+  units_.start(d.unit, place, now, static_cast<uint32_t>(std::max(free_at, now + 1) - now));
 }
 
 inline void ReadPortsCore::find_constants(const Issued& issued) {
@@ -143,6 +172,7 @@ inline Cycle ReadPortsCore::next_event(Cycle now) const {
   for (uint32_t s = 0; s < sub_cores_.size(); ++s) {
     const SubCore& sub_core = sub_cores_[s];
     if (sub_core.issue_blocked_until > now) next = std::min(next, sub_core.issue_blocked_until);
+    if (!sub_core.products.empty()) next = std::min(next, std::max(now + 1, sub_core.products.front().done));
     for (size_t i = 0; i < sub_core.accesses.size(); ++i)
       next = std::min(next, std::max(now + 1, sub_core.accesses[i].leaves));
     const WarpTable::SchedulerMasks& m = parts_.warps.masks(s);

@@ -60,14 +60,22 @@ class ReadPortsCore {
     uint32_t in_flight;  ///< none: sent, but the entry is not free yet
     Cycle leaves;        ///< earliest cycle; once sent: when the entry becomes free
   };
+  /// A multiplication by a warp group that a tensor core has been given. ends: when it takes the next.
+  struct Product {
+    const DecodedInstruction* instruction;
+    uint16_t warp;
+    Cycle ends, done;
+  };
   struct SubCore {
     ReadPorts ports;
     uint64_t warps = 0;  ///< bit per warp slot
     Cycle issue_blocked_until = 0;
     RingQueue<QueuedAccess> accesses{};
     Cycle last_access_left = 0;
+    RingQueue<Product> products{};
   };
   void start(const Issued& issued, uint32_t scheduler, Cycle now);
+  void start_product(const Issued& issued, SubCore& sub_core, uint32_t place, Cycle now);
   void find_constants(const Issued& issued);
 
   CoreParts parts_;
@@ -75,6 +83,7 @@ class ReadPortsCore {
   CompletionWheel wheel_;
   std::vector<SubCore> sub_cores_;
   size_t queue_places_;
+  uint32_t products_ = 0;            // of all sub-cores
   uint32_t next_sub_core_ = 0;       // whose memory instruction goes first
   std::vector<uint64_t> constants_;  // distinct addresses of a load from constant memory
 };

@@ -244,6 +244,8 @@ class Sm(Section):
     """Execution units."""
     conversion_latency: Annotated[int, Quantity("core cycles", 0, 480)]
     """Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them."""
+    warp_group_queue: Annotated[int, Quantity("", 1, 64)]
+    """Multiplications by warp groups that a sub-core's tensor core holds, with the one under way."""
     barrier_interval: Annotated[int, Quantity("core cycles", 0, 480)]
     """From one arrival at a CTA barrier that the SM counts to the next; 0: all at once."""
     barrier_latency: Annotated[int, Quantity("core cycles", 0, 480)]
