@@ -340,6 +340,7 @@ simt::sass::Module machine_code_of(const nb::dict& d) {
   module.name = nb::cast<std::string>(d["name"]);
   module.sm = nb::cast<uint32_t>(d["sm"]);
   module.opcodes = nb::cast<const simt::OpcodeTable*>(d["opcodes"]);
+  module.independent_samplers = nb::cast<bool>(d["independent_samplers"]);
   module.files = nb::cast<std::vector<std::string>>(d["files"]);
   for (const nb::handle section : nb::cast<nb::list>(d["sections"]))
     module.sections.push_back(section_of(nb::cast<nb::dict>(section)));
@@ -392,12 +393,22 @@ std::shared_ptr<LoadedModule> load_machine_code(
   return loaded;
 }
 
-/// The descriptor of a reference of machine code to which nothing is bound. type: as PTX writes it.
-nb::bytes unbound_reference(const std::string& type) {
+/// The descriptor of a reference of machine code to which nothing is bound. type, properties: as PTX writes
+/// them.
+nb::bytes unbound_reference(const std::string& type, const std::map<std::string, std::string>& properties) {
   simt::ptx::Variable variable;
   variable.type = simt::ptx::type_named(type);
   variable.size = simt::ptx::bytes(variable.type);
+  variable.properties.assign(properties.begin(), properties.end());
   const TextureDescriptor descriptor = initial_descriptor(variable);
+  return nb::bytes(&descriptor, sizeof descriptor);
+}
+
+/// The descriptor of a texture with a sampler of its own, whose descriptors are at these addresses.
+nb::bytes texture_with_sampler(uint64_t texture, uint64_t sampler) {
+  TextureDescriptor descriptor;
+  descriptor.kind = TextureDescriptor::Kind::Pair;
+  descriptor.pair = {texture, sampler};
   return nb::bytes(&descriptor, sizeof descriptor);
 }
 
@@ -514,8 +525,12 @@ void bind_modules(nb::module_& m) {
       "Translates machine code; src/simt/sass/program.py describes `code`. variables: (name, address, size, "
       "whether managed, whether hidden). references: (name, address, PTX's type). "
       "allocations: addresses in memory that are freed with the module, if it is made.");
-  m.def("unbound_reference", &unbound_reference, "type"_a,
-        "The descriptor of a \"texref\", \"samplerref\" or \"surfref\" to which nothing is bound.");
+  m.def("unbound_reference", &unbound_reference, "type"_a, "properties"_a,
+        "The descriptor of a \"texref\", \"samplerref\" or \"surfref\" to which nothing is bound; "
+        "properties: its "
+        "initial values, as PTX writes them.");
+  m.def("texture_with_sampler", &texture_with_sampler, "texture"_a, "sampler"_a,
+        "The descriptor of both together; the addresses of theirs are given.");
   m.def("machine_code_registers", &machine_code_registers, "code"_a,
         "What each instruction, section by section, writes and what it reads: (index, file, width) of "
         "registers; files are 0 for R, 1 for UR, 2 for P, 3 for UP.");

@@ -338,7 +338,7 @@ const TextureDescriptor* descriptor_at(Context& context, uint64_t address) {
   if (address % alignof(TextureDescriptor)) return nullptr;
   const std::byte* at = context.one_piece(address, sizeof(TextureDescriptor));
   const auto* d = reinterpret_cast<const TextureDescriptor*>(at);
-  const bool known = d && d->magic == TextureDescriptor::expected_magic && d->kind <= Kind::Surface;
+  const bool known = d && d->magic == TextureDescriptor::expected_magic && d->kind <= Kind::Pair;
   return known ? d : nullptr;
 }
 
@@ -353,7 +353,7 @@ uint64_t descriptor_address(Context& context, uint32_t lower_half) {
 }
 
 const TextureDescriptor& find_descriptor(Context& context, uint64_t address, Kind kind, int lane) {
-  static constexpr const char* kinds[] = {"texture", "sampler", "surface"};
+  static constexpr const char* kinds[] = {"texture", "sampler", "surface", "texture with a sampler"};
   const std::string wanted = kinds[static_cast<size_t>(kind)];
   const auto refuse = [&](const std::string& why) {
     char hex[19];
@@ -365,6 +365,8 @@ const TextureDescriptor& find_descriptor(Context& context, uint64_t address, Kin
   };
   const TextureDescriptor* d = descriptor_at(context, address);
   if (!d) refuse(context.memory->describe(address));
+  if (d->kind == Kind::Pair && kind != Kind::Surface)
+    return find_descriptor(context, d->pair[kind == Kind::Sampler], kind, lane);
   // In unified mode a texture contains its sampler.
   if (d->kind != kind && !(kind == Kind::Sampler && d->kind == Kind::Texture))
     refuse("it is a " + std::string(kinds[static_cast<size_t>(d->kind)]));

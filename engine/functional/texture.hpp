@@ -34,7 +34,8 @@ struct TextureLevel {
 /// The target of a 64-bit handle, or of a .texref, .samplerref or .surfref variable. It is at the start of an
 /// allocation in device memory.
 struct TextureDescriptor {
-  enum class Kind : uint8_t { Texture, Sampler, Surface };
+  /// Pair: of machine code, which has one handle for a texture and a sampler of its own.
+  enum class Kind : uint8_t { Texture, Sampler, Surface, Pair };
   enum class Geometry : uint8_t { D1, D2, D3, A1d, A2d, Cube, Acube };
   enum class Channel : uint8_t { Unsigned, Signed, Float };
   static constexpr uint64_t expected_magic = 0x6572757478657473;
@@ -53,6 +54,7 @@ struct TextureDescriptor {
   uint8_t level_count = 1;
   bool mipmapped = false;
   Sampler sampler;
+  std::array<uint64_t, 2> pair{};  ///< of a pair: where the descriptors of its texture and its sampler are
   std::array<TextureLevel, most_levels> levels{};
 
   uint32_t texel_bytes() const { return uint32_t{channels} * channel_bytes; }

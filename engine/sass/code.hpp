@@ -46,6 +46,7 @@ struct Module {
   std::string name;
   uint32_t sm = 0;                       ///< architecture, such as 80
   const OpcodeTable* opcodes = nullptr;  ///< of that architecture: which of them load and store
+  bool independent_samplers = false;     ///< handles name a texture and a sampler (texmode_independent)
   std::vector<std::string> files;
   std::vector<Section> sections;
   std::vector<std::string> system_functions;  ///< their code follows that of the sections

@@ -250,8 +250,10 @@ void translate_group_product(Translation& t) {
   }
   product.negative = negative;
   product.in_pairs = true;
+  // URZ: both are 0, in the product that ptxas leaves of those whose results nothing reads.
+  const bool none = descriptors.descriptor == Operand::zero;
   if (product.a.empty()) product.a_descriptor = t.uniform(descriptors.descriptor, 2);
-  product.b_descriptor = t.uniform(descriptors.descriptor + 2, 2);
+  product.b_descriptor = t.uniform(descriptors.descriptor + (none ? 0 : 2), 2);
   const Operand& c = t.operand(next++);
   const bool adds = !c.is_zero();
   if (c.kind != OperandKind::Register || (adds && c.index != t.operand(0).index))

@@ -38,6 +38,16 @@ TextureReference take_handle(Translation& t, uint32_t index) {
 
 namespace {
 
+/// In code with samplers of their own: from sm_90 on, their handle follows that of the texture. Before, one
+/// word has 20 bits of a texture's and 12 of a sampler's, which are bound together where both are named.
+TextureReference take_sampler(Translation& t, uint32_t index) {
+  constexpr uint32_t first_apart = 90;
+  if (t.is(index, OperandKind::Integer)) return take_handle(t, index);
+  if (!t.is(index, OperandKind::Uniform) || t.sm() < first_apart)
+    t.unsupported("a sampler of its own that is not named with the texture");
+  return handle_at(t.source(index, 2) + place::register_bytes);
+}
+
 constexpr uint32_t components = 4;
 
 Geometry geometry_of(const Translation& t, uint32_t index) {
@@ -118,7 +128,10 @@ void translate_fetch(Translation& t) {
   if (t.is(last, OperandKind::Integer)) mask = static_cast<uint32_t>(t.integer(last--));
   d.geometry = geometry_of(t, last);
   d.also_flatter = true;
+  const bool has_sampler = t.independent_samplers() && !d.integer_coordinates;
   if (!in_register) d.texture = take_handle(t, last - 2);
+  if (has_sampler && in_register) t.unsupported("a sampler of its own with a texture by its handle");
+  if (has_sampler) d.sampler = take_sampler(t, last - 2);
   const uint32_t count = functional::coordinate_count(d.geometry);
   const uint32_t layers = functional::is_layered(d.geometry) ? 1 : 0;
   const uint32_t before_a = gradients ? in_register : 0, before_b = gradients ? 0 : in_register;

@@ -289,6 +289,7 @@ Place Translation::general(uint32_t index, uint32_t words, bool written) {
     if (index + words > frame_.registers + Frame::spare) unsupported("a register beyond those of the kernel");
     return frame_.general(index);
   }
+  if (written && words > Frame::spare) unsupported("a result of so many registers that goes nowhere");
   if (written) return frame_.nowhere();
   return constant({0, 0, 0, 0});
 }

@@ -111,6 +111,7 @@ class Translation {
   Address address(uint32_t index, bool narrow = false);
   /// As `address`, for instructions that access only the CTA's own shared memory.
   Address own_address(uint32_t index, bool narrow = false);
+  bool independent_samplers() const { return module_.independent_samplers; }
   uint64_t code_address() const;     ///< of this instruction
   uint64_t section_address() const;  ///< where its section begins
   uint32_t section() const { return section_; }

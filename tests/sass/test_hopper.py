@@ -525,18 +525,20 @@ more: setmaxnreg.inc.sync.aligned.u32 160; st.global.u32 [%o], 2; ret;
 
 
 @pytest.mark.parametrize(
-    "product",
+    ("product", "stored"),
     [
-        "m64n8k16.f32.f16.f16 {f}, %s, %s, %p, 1, 1, 0, 0",
-        "m64n8k32.f32.e4m3.e5m2 {f}, %s, %s, %p, 1, 1",
-        "m64n8k32.s32.s8.u8 {h}, %s, %s, %p",
+        ("m64n8k16.f32.f16.f16 {f}, %s, %s, %p, 1, 1, 0, 0", "f"),
+        ("m64n8k32.f32.e4m3.e5m2 {f}, %s, %s, %p, 1, 1", "f"),
+        ("m64n8k32.s32.s8.u8 {h}, %s, %s, %p", "z"),
+        ("m64n8k32.s32.s8.u8 {h}, %s, %s, %p", "f"),  # which nothing reads: HGMMA RZ, gdesc[URZ], RZ
     ],
 )
-def test_a_warpgroup_waits_for_its_products(product: str, tmp_path: Path) -> None:
+def test_a_warpgroup_waits_for_its_products(product: str, stored: str, tmp_path: Path) -> None:
     """`gsb0` closes the group for which WARPGROUP.DEPBAR waits: stores that follow find the results."""
     text = FILL.format(mask="0x03ff03ff", flip="0x38003c00", keep="ne")
     text += f"  wgmma.mma_async.sync.aligned.{product.format(f=IN_F32, h=IN_INTEGERS)};" * 4
-    (tmp_path / "k.ptx").write_text(HEADER.format(target="sm_90a") + ENTRY + text + DONE + "\n  ret;\n}\n")
+    text += DONE.replace("%f", f"%{stored}").replace("v4.f32", "v4.b32")
+    (tmp_path / "k.ptx").write_text(HEADER.format(target="sm_90a") + ENTRY + text + "\n  ret;\n}\n")
     gpu = simt.GPU("h100", code="sass", set={"sm.count": 1})
     kernel = gpu.load(tmp_path / "k.ptx").k[1, 128]
     launch = kernel(gpu.zeros(WORDS, np.uint32), gpu.zeros(WORDS, np.uint32))

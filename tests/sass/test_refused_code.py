@@ -49,6 +49,7 @@ def load(lines: list[tuple[str, str, list[str]]], registers: int = 8) -> Any:
         "name": "k.cubin",
         "sm": 80,
         "opcodes": table_for(80)[0].native,
+        "independent_samplers": False,
         "files": [""],
         "sections": [section],
         "system_functions": [],

@@ -20,10 +20,17 @@ INSTRUCTION_BYTES = 16
 # Attributes of .nv.info: EIATTR_...
 _MAX_THREADS, _CBANK_PARAM, _REQUIRED_THREADS, _FRAME_SIZE, _MIN_STACK_SIZE = 0x05, 0x0A, 0x10, 0x11, 0x12
 _KPARAM_INFO, _REGCOUNT, _CTAS_PER_CLUSTER = 0x17, 0x2F, 0x3D
+# Of samplers: address modes and filter, 0xff where the program does not say; coordinates are texels; the file
+# has samplers apart from textures (CUDA 13; before, it is bit 9 of the flags).
+_SAMPLER_INIT, _FORCE_UNNORMALIZED, _INDEPENDENT_SAMPLERS = 0x09, 0x13, 0x4D
+_ADDRESS_MODES = ("wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border")
+_FILTERS = ("nearest", "linear")
+_INDEPENDENT_FLAG = 1 << 9
 # Relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol; R_CUDA_TEX_HEADER_INDEX and
-# R_CUDA_SURF_HEADER_INDEX: the handle of a reference. The bytes of each.
-_BYTES = {2: 8, 4: 8, 6: 4, 52: 4}
-_REFERENCES = {"STT_LOOS": "texref", 10: "texref", 11: "samplerref", 12: "surfref"}  # types of symbols
+# R_CUDA_SURF_HEADER_INDEX, R_CUDA_SAMP_HEADER_INDEX: the handle of a reference. The bytes of each.
+_BYTES = {2: 8, 4: 8, 6: 4, 52: 4, 7: 4}
+_UNIFIED = 101  # on sm_90: a sampler's handle of 4 bytes; of functions, it is not supported
+_REFERENCES = {"STT_LOOS": "texref", 11: "samplerref", "STT_HIOS": "surfref"}  # types of symbols, 10 to 12
 # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32, R_CUDA_ABS47_34, R_CUDA_ABS55_16_34
 _IN_CODE = {56: "low", 57: "high", 58: "target", 75: "target"}
 _CONSTANT_VARIABLES = 3  # the constant bank that they are in
@@ -133,7 +140,9 @@ class Kernel:
 class Cubin:
     """arch: such as "sm_90a". is_linked: False for objects (nvcc -dc). kernels: in the order of the file.
     constant_data: initial contents of constant variables. references: texture and surface references by name,
-    with the type that PTX gives them. undefined: functions that it calls and does not contain.
+    with the type that PTX gives them. samplers: initial properties of sampler references, as PTX writes
+    them. independent_samplers: fetches name them apart from textures (texmode_independent).
+    undefined: functions that it calls and does not contain.
     """
 
     name: str
@@ -143,6 +152,8 @@ class Cubin:
     variables: tuple[Variable, ...]
     constant_data: bytes
     references: dict[str, str]
+    samplers: dict[str, dict[str, str]]
+    independent_samplers: bool
     undefined: tuple[str, ...]
     data: bytes
 
@@ -199,6 +210,11 @@ class _Reader:
         self._symbols = list(table.iter_symbols()) if table is not None else []
         self._other = [row[2] for row in _SYMBOL.iter_unpack(table.data())] if table is not None else []
         self._names = _distinct([x.name for x in self._symbols])
+        self._references = {
+            symbol.name: _REFERENCES[symbol["st_info"]["type"]]
+            for symbol in self._symbols
+            if symbol["st_info"]["type"] in _REFERENCES
+        }
         per_function = dict(self._per_function())
         kernels = [
             self._kernel(section.name[len(".text.") :], section, per_function)
@@ -218,11 +234,9 @@ class _Reader:
             tuple(kernels),
             tuple(self._variables()),
             constants.data() if constants is not None else b"",
-            {
-                symbol.name: _REFERENCES[symbol["st_info"]["type"]]
-                for symbol in self._symbols
-                if symbol["st_info"]["type"] in _REFERENCES
-            },
+            self._references,
+            dict(self._samplers()),
+            self._has_independent_samplers(flags, new),
             undefined,
             data,
         )
@@ -303,6 +317,8 @@ class _Reader:
         """What is to be put into a section once symbols have addresses."""
         data = self._sections[section].data()
         for at, kind, symbol, addend in self._relocations(section):
+            if kind == _UNIFIED and symbol in self._references:
+                kind = 7
             if kind not in _BYTES:
                 raise SassError(f"{self._name}: {section}: relocation {kind} of {symbol} is not supported")
             size = _BYTES[kind]
@@ -331,10 +347,38 @@ class _Reader:
             for attribute, payload in _attributes(section.data())
         )
 
-    def _per_function(self) -> Iterator[tuple[tuple[int, str], int]]:
-        """Attributes of the whole file that give a number for each function."""
+    def _samplers(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Sampler references with what the program says of them."""
+        found: dict[str, dict[str, str]] = {}
+        for attribute, payload in self._global_attributes():
+            if attribute not in (_SAMPLER_INIT, _FORCE_UNNORMALIZED):
+                continue
+            symbol, value = _PER_FUNCTION.unpack(payload)
+            properties = found.setdefault(self._symbols[symbol].name, {})
+            if attribute == _FORCE_UNNORMALIZED:
+                properties["force_unnormalized_coords"] = str(value)
+                continue
+            *modes, filter_ = value.to_bytes(4, "little")
+            if filter_ < len(_FILTERS):
+                properties["filter_mode"] = _FILTERS[filter_]
+            for dimension, mode in enumerate(modes):
+                if mode < len(_ADDRESS_MODES):
+                    properties[f"addr_mode_{dimension}"] = _ADDRESS_MODES[mode]
+        yield from found.items()
+
+    def _has_independent_samplers(self, flags: int, new: bool) -> bool:
+        if not new:
+            return bool(flags & _INDEPENDENT_FLAG)
+        return any(attribute == _INDEPENDENT_SAMPLERS for attribute, _ in self._global_attributes())
+
+    def _global_attributes(self) -> Iterator[tuple[int, bytes]]:
+        """Attributes of the whole file."""
         section = self._sections.get(".nv.info")
-        for attribute, payload in _attributes(section.data()) if section is not None else ():
+        return _attributes(section.data()) if section is not None else iter(())
+
+    def _per_function(self) -> Iterator[tuple[tuple[int, str], int]]:
+        """Attributes that give a number for each function."""
+        for attribute, payload in self._global_attributes():
             if attribute in (_FRAME_SIZE, _MIN_STACK_SIZE, _REGCOUNT):
                 symbol, value = _PER_FUNCTION.unpack(payload)
                 yield (attribute, self._symbols[symbol].name), value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,6 +98,7 @@ class _Placed:
     allocations: list[int] = field(default_factory=list)
     variables: dict[str, tuple[int, int]] = field(default_factory=dict)
     references: dict[str, int] = field(default_factory=dict)
+    pairs: dict[str, int] = field(default_factory=dict)
     constant_address: int = 0
 
     def free(self) -> None:
@@ -180,6 +181,7 @@ class _Placed:
             "name": cubin.name,
             "sm": sm,
             "opcodes": table_for(sm)[0].native,
+            "independent_samplers": cubin.independent_samplers,
             "files": list(files),
             "sections": sections,
             "system_functions": functions,
@@ -197,7 +199,8 @@ class _Placed:
                 address = self._allocate(variable.name, variable.data)
             self.variables[variable.name] = address, len(variable.data)
         for name, kind in cubin.references.items():
-            self.references[name] = self._allocate(name, _engine.functional.unbound_reference(kind))
+            unbound = _engine.functional.unbound_reference(kind, cubin.samplers.get(name, {}))
+            self.references[name] = self._allocate_descriptor(name, unbound)
 
     def _allocate(self, name: str, data: bytes) -> int:
         place = self.places.get(name)
@@ -212,6 +215,11 @@ class _Placed:
         self.memory.write(address, data)
         return address
 
+    def _allocate_descriptor(self, name: str, data: bytes) -> int:
+        """Not at the beginning of memory: handles are lower halves of addresses, of which 0 is none."""
+        address = self._allocate(name, data)
+        return address if address & _HALF_MASK else self._allocate(name, data)
+
     def _bind_data(self, addresses: dict[str, int]) -> None:
         """Variables that hold addresses."""
         for variable in self.cubin.variables:
@@ -225,9 +233,28 @@ class _Placed:
             image = bytearray(contents)
             for held in kernel.addresses[bank]:
                 image[held.offset : held.offset + held.bytes] = self._bound(held, addresses)[: held.bytes]
+            for offset, texture, sampler in self._pairs(kernel.addresses[bank]):
+                image[offset : offset + 4] = struct.pack("<Q", self._with_sampler(texture, sampler))[:4]
             address = self.constant_address if bank == _CONSTANT_VARIABLES else 0
             banks[bank] = bytes(image), address
         return banks
+
+    def _pairs(self, held: Sequence[AddressOf]) -> Iterator[tuple[int, str, str]]:
+        """The words of a bank that hold the handles of a texture and a sampler, by name."""
+        kinds: dict[int, dict[str, str]] = {}
+        for x in held:
+            kinds.setdefault(x.offset, {})[self.cubin.references.get(x.symbol, "")] = x.symbol
+        for offset, symbols in kinds.items():
+            if {"texref", "samplerref"} <= symbols.keys():
+                yield offset, symbols["texref"], symbols["samplerref"]
+
+    def _with_sampler(self, texture: str, sampler: str) -> int:
+        """The handle of both."""
+        name = f"{texture} with {sampler}"
+        if name not in self.pairs:
+            both = _engine.functional.texture_with_sampler(self.references[texture], self.references[sampler])
+            self.pairs[name] = self._allocate_descriptor(name, both)
+        return self.pairs[name]
 
     def _bound_code(
         self, kernel: Kernel, code: list[Instruction], addresses: dict[str, int]
