@@ -27,8 +27,8 @@ class RingQueue {
     items_[place(size_++)] = std::move(item);
   }
   void pop_front() {
-    head_ = static_cast<uint32_t>(place(1));
-    --size_;
+    // A queue that runs empty begins again at the first place: the host's caches hold few of a short queue's.
+    head_ = --size_ == 0 ? 0 : static_cast<uint32_t>(place(1));
   }
   void pop_back() { --size_; }
   void clear() { head_ = size_ = 0; }

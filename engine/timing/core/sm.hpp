@@ -42,7 +42,8 @@ class Sm {
 
   /// An SM with the specification's core model. deferral: core cycles from the issue of a deferred access
   /// until its value can be used; no window is longer.
-  static std::unique_ptr<Sm> make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral);
+  static std::unique_ptr<Sm> make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral,
+                                  MemoryPort& port);
   virtual ~Sm() = default;
 
   /// Runs the cycles [begin, end).
@@ -58,14 +59,10 @@ class Sm {
   /// Warps of clusters may have been released by other SMs.
   void wake_clusters(Cycle now);
 
-  std::vector<MemoryReply>& replies() { return replies_; }
-  std::vector<MemoryRequest>& requests() { return requests_; }
   /// Lines to request from a shared instruction cache; the caller empties it.
   std::vector<LineFetch>& fetches() { return front_end_.caches().fetches(); }
   /// Delivers the answer of a shared instruction cache.
   void deliver(const LineArrival& arrival);
-  /// As LoadStoreUnit::take_departures().
-  void take_departures(std::vector<Cycle>& cycles) { load_store_.take_departures(cycles); }
   std::vector<CtaEnd>& ended_ctas() { return ended_; }
   std::vector<Deferred>& deferred() { return deferred_; }
 
@@ -81,7 +78,8 @@ class Sm {
   std::string describe_waits() const;
 
  protected:
-  Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral);
+  Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral,
+     MemoryPort& port);
 
   /// Places the CTAs and takes the instructions that have arrived.
   void take_arrivals(Cycle now);
@@ -124,13 +122,12 @@ class Sm {
   ActivityRecorder recorder_;
   WarpObserver observer_;
   AddressGenerator addresses_;
-  std::vector<MemoryRequest> requests_;
+  MemoryPort& port_;
   LoadStoreUnit load_store_;
   FrontEnd front_end_;
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
-  std::vector<MemoryReply> replies_;
-  size_t next_reply_ = 0;
+  size_t next_reply_ = 0;  // of the port
   struct Sleeper {
     Cycle until;
     uint32_t warp;
