@@ -236,7 +236,7 @@ std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
                     {look_ahead, input_width, output_width});
   for (uint32_t i = 0; i < queues.size(); ++i) {
     for (const auto& [output, name] : queues[i])
-      crossbar.queue(i).push_back({0, 1, name, static_cast<uint16_t>(output), 0});
+      crossbar.queue(i).push_back({0, 1, 1, name, static_cast<uint16_t>(output), 0});
     crossbar.notice(i);
   }
   std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> moves;

@@ -29,6 +29,7 @@ ActivityRecorder::ActivityRecorder(const WarpTable& warps)
       unit_busy_(warps.schedulers()) {}
 
 void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
+  add_up();
   if (kernel.slot >= counters_.size()) {
     counters_.resize(kernel.slot + 1u);
     activity_.resize(kernel.slot + 1u);
@@ -103,22 +104,39 @@ void ActivityRecorder::count_residents() {
 }
 
 void ActivityRecorder::write_repeated() {
-  const Cycle cycles = std::exchange(repeated_, 0);
-  LaunchActivity& activity = activity_[current_];
+  const Cycle all = std::exchange(repeated_, 0);
   States sum;
   for (const States& states : states_)
     for (size_t i = 0; i < sum.words.size(); ++i) sum.words[i] += states.words[i];
-  if (cycles == 1)
-    for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += sum.of(r);
-  else
-    for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += cycles * sum.of(r);
+  const bool many = all > most_cycles;
+  const Cycle cycles = many ? 1 : all;
+  if (many || written_ + cycles > most_cycles) add_up();
+  constexpr uint64_t even_bytes = 0x00ff00ff00ff00ff;
+  for (size_t i = 0; i < sum.words.size(); ++i) {
+    warp_states_[2 * i] += cycles * (sum.words[i] & even_bytes);
+    warp_states_[2 * i + 1] += cycles * (sum.words[i] >> 8 & even_bytes);
+  }
   for (uint32_t rest = occupied_; rest; rest &= rest - 1) {
     const auto s = static_cast<uint32_t>(std::countr_zero(rest));
-    activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
+    outcomes_[index(scheduler_did_[s])][s] += static_cast<uint16_t>(cycles);
   }
+  written_ += cycles;
+  if (many) add_up(all);
   Counters& counters = counters_[current_];
-  counters[Counter::sm_active_cycles] += cycles;
-  counters[Counter::active_warp_cycles] += cycles * residents_;
+  counters[Counter::sm_active_cycles] += all;
+  counters[Counter::active_warp_cycles] += all * residents_;
+}
+
+void ActivityRecorder::add_up(Cycle times) {
+  if (std::exchange(written_, 0) == 0) return;
+  LaunchActivity& activity = activity_[current_];
+  for (size_t r = 0; r < LaunchActivity::reasons; ++r) {
+    activity.warp_states[r] += times * (warp_states_[r / 8 * 2 + r % 2] >> r % 8 / 2 * 16 & 0xffff);
+    for (size_t s = 0; s < activity.scheduler_cycles.size(); ++s)
+      activity.scheduler_cycles[s][r] += times * outcomes_[r][s];
+  }
+  warp_states_ = {};
+  outcomes_ = {};
 }
 
 StallReason ActivityRecorder::state_of(uint32_t w) const {

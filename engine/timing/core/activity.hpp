@@ -40,6 +40,7 @@ class ActivityRecorder {
   void begin_launch(const DecodedKernel& kernel);
   void cta_started(const DecodedKernel& kernel) {
     write_cycles();
+    add_up();
     residents_changed_ = true;
     current_ = kernel.slot;
     Counters& counters = counters_[current_];
@@ -86,11 +87,17 @@ class ActivityRecorder {
   std::vector<Counters>& counters() { return counters_; }
   const Counters& counters(uint16_t slot) const { return counters_[slot]; }
   Counters& current_counters() { return counters_[current_]; }
-  LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
+  LaunchActivity& activity(uint16_t slot) {
+    add_up();
+    return activity_[slot];
+  }
 
  private:
   void count_residents();
   void write_repeated();
+  /// Adds what has been written since the last call, `times`, to the activity of the launch that cycles count
+  /// for.
+  void add_up(Cycle times = 1);
   void take_samples(uint64_t times);
 
   const WarpTable& warps_;
@@ -105,8 +112,14 @@ class ActivityRecorder {
     void set(StallReason reason, uint64_t warps) {
       words[static_cast<size_t>(reason) / 8] |= warps << static_cast<size_t>(reason) % 8 * 8;
     }
-    uint64_t of(size_t reason) const { return words[reason / 8] >> reason % 8 * 8 & 0xff; }
   };
+  // What has been written since add_up(): cycles; warps by state, in the bytes' order but 16 bits each, the
+  // even bytes of a word before the odd ones; and the cycles of each scheduler by outcome. They are few of
+  // the host's cache lines, unlike what they are added to.
+  static constexpr Cycle most_cycles = 0xffff / 64;
+  Cycle written_ = 0;
+  std::array<uint64_t, 4> warp_states_{};
+  std::array<std::array<uint16_t, 8>, LaunchActivity::reasons> outcomes_{};
   // The last cycle, by scheduler, and how often it was repeated since that was last written.
   Cycle repeated_ = 0;
   std::vector<States> states_;

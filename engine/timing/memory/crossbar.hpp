@@ -35,8 +35,9 @@ class Crossbar {
  public:
   /// Packets stay where they are; what moves is their number.
   struct Packet {
-    uint64_t tick : 56 = 0;  ///< interconnect cycle from which the outputs see it
-    uint64_t flits : 8 = 1;
+    uint64_t tick : 50 = 0;  ///< interconnect cycle from which the outputs see it
+    uint64_t flits : 6 = 1;
+    uint64_t sectors : 8 = 1;
     uint32_t number = 0;
     uint16_t output = 0;
     uint16_t slot = 0;  ///< launch slot
@@ -105,9 +106,7 @@ class Crossbar {
         done |= (uint64_t{2} << bit) - 1;
         const uint32_t output = word * 64 + bit;
         if (!has_room(output)) continue;
-        const uint32_t input = first_wanting(output);
-        take(input, output, tick, move);
-        next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
+        take_head(first_wanting(output), output, tick, move);
         ++moved;
       }
     }
@@ -228,6 +227,32 @@ class Crossbar {
     for (; at < shown_[input]; ++at)
       if (queue[at].output == output) announce(input, output);
     show_next(input, tick);
+    move(input, packet);
+  }
+
+  /// take(), where outputs see only the heads of the queues, and the input's turn is over.
+  template <typename Move>
+  void take_head(uint32_t input, uint32_t output, uint64_t tick, Move& move) {
+    RingQueue<Packet>& queue = queues_[input];
+    const Packet packet = queue.front();
+    queue.pop_front();
+    next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
+    const uint32_t word = input / 64;
+    const uint64_t bit = uint64_t{1} << (input % 64);
+    uint64_t* inputs = wanted(output);
+    inputs[word] ^= bit;
+    uint64_t any = inputs[0];
+    for (uint32_t i = 1; i < input_words_; ++i) any |= inputs[i];
+    if (!any) requested_[output / 64] ^= uint64_t{1} << (output % 64);
+    if (!queue.empty() && queue.front().tick <= tick) {
+      const uint32_t next = queue.front().output;
+      wanted(next)[word] |= bit;
+      requested_[next / 64] |= uint64_t{1} << (next % 64);
+    } else {
+      shown_[input] = 0;
+      --waiting_inputs_;
+      if (!queue.empty()) await_next(input);
+    }
     move(input, packet);
   }
 

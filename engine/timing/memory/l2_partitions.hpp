@@ -22,7 +22,6 @@ class L2Partitions {
   uint32_t of_slice(uint32_t slice) const { return slice / slices_each_; }
   /// Partition of an SM, or of a shared instruction cache, which is located with the first of its SMs.
   uint32_t of_port(uint32_t port) const {
-    if (count_ == 1) return 0;
     const uint32_t sm = port < sms_ ? port : (port - sms_) * sms_of_a_cache_;
     return sm * count_ / sms_;
   }

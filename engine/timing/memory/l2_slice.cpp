@@ -28,20 +28,19 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       activity_(counters.size()),
       cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
 
-void L2Slice::arrive(uint32_t packet, uint64_t cycle) {
-  const bool far = partitions_.of_port(accesses_[packet].port) != partition_;
+void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
+  const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
   const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-  const uint32_t sectors = accesses_[packet].sectors;
   for (uint32_t s = 0; s < sectors; ++s) {
     uint32_t access = packet;
     if (s > 0) {
       access = take_place();
       accesses_[access] = accesses_[packet];
-      accesses_[access].asked.address += uint64_t{s} * sector_bytes;
+      CacheAccess& asked = accesses_[access].asked;
+      asked.address += uint64_t{s} * sector_bytes;
+      asked.token = access;
+      asked.set_address = map_.local_address(asked.address);
     }
-    CacheAccess& asked = accesses_[access].asked;
-    asked.token = access;
-    asked.set_address = map_.local_address(asked.address);
     if (far)
       insert_by_time(far_, {ready, access});
     else
@@ -65,6 +64,8 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   const uint32_t place = take_place();
   Access& access = accesses_[place];
   access.asked.address = packet.address;
+  access.asked.token = place;
+  access.asked.set_address = map_.local_address(packet.address);
   access.asked.byte_mask = packet.byte_mask;
   access.asked.write = packet.write;
   access.asked.atomic = packet.kind == AccessKind::Atomic;
@@ -73,7 +74,6 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   access.token = packet.token;
   access.asker = an_sm;
   access.port = packet.sm;
-  access.sectors = packet.sectors;
   return place;
 }
 
@@ -87,8 +87,6 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       read.slot = message.slot;
       const uint32_t access = place(read);
       accesses_[access].asker = message.from;
-      accesses_[access].asked.token = access;
-      accesses_[access].asked.set_address = map_.local_address(message.address);
       insert_by_time(asked_, {message.ready, access});
       wake_ = std::min(wake_, message.ready);
       break;

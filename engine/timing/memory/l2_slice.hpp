@@ -32,7 +32,7 @@ class L2Slice {
   /// reply has left the reply network: what moves through queues is the number of the place.
   uint32_t place(const MemoryRequest& packet);
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
-  void arrive(uint32_t packet, uint64_t cycle);
+  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle);
 
   /// A message between slices of different partitions.
   enum class FarKind : uint8_t {
@@ -73,7 +73,6 @@ class L2Slice {
     uint64_t token = 0;  // of the port or slice
     uint32_t asker = an_sm;
     uint16_t port = 0;
-    uint8_t sectors = 1;  // of a packet that has not arrived
   };
   const Access& operator[](uint32_t place) const { return accesses_[place]; }
   /// The place of the reply that leaves next; the caller releases it.

@@ -53,7 +53,7 @@ void MemoryChannel::send_replies(uint64_t tick) {
     const uint32_t reply = slices_[s]->pop_reply();
     const L2Slice::Access& access = (*slices_[s])[reply];
     network_.queue(first_slice_ + s)
-        .push_back({tick, packet_flits(spec_.interconnect, !access.asked.write), reply, access.port,
+        .push_back({tick, packet_flits(spec_.interconnect, !access.asked.write), 1, reply, access.port,
                     access.asked.slot});
   }
 }

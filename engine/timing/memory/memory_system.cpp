@@ -114,7 +114,7 @@ void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
       port.next_arrival = at;
       return;
     }
-    port.slice->arrive(port.buffer.front().place, at);
+    port.slice->arrive(port.buffer.front().place, port.buffer.front().sectors, at);
     port.buffer.pop_front();
     port.next_arrival = at + 1;
   }
@@ -131,7 +131,7 @@ void MemorySystem::advance_requests(Cycle end) {
       const uint32_t to = partitions_.slice_for(r, map_.slice_of(r.address));
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
       request_network_.queue(sm).push_back({core_to_network_.after(r.cycle),
-                                            packet_flits(spec_.interconnect, carries_data),
+                                            packet_flits(spec_.interconnect, carries_data), r.sectors,
                                             slices_[to].slice->place(r), static_cast<uint16_t>(to), r.slot});
     }
     requests.clear();
@@ -156,7 +156,7 @@ void MemorySystem::advance_requests(Cycle end) {
         [&](uint32_t sm, const Crossbar::Packet& packet) {
           SlicePort& port = slices_[packet.output];
           port.busy_until = tick + packet.flits;
-          port.buffer.push_back({l2_cycle, packet.number});
+          port.buffer.push_back({l2_cycle, packet.number, static_cast<uint8_t>(packet.sectors)});
           ports_[sm].departures.push_back(left);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_request_packets];

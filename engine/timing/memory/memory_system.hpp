@@ -81,6 +81,7 @@ class MemorySystem {
   struct Arrival {
     uint64_t l2_cycle;  // first cycle in which the slice can accept it
     uint32_t place;
+    uint8_t sectors;
   };
   /// Between the request network and a slice.
   struct SlicePort {
