@@ -257,7 +257,7 @@ nb::dict locate(nb::dict spec, uint64_t address) {
   result["channel"] = slice / s.address_map.slices_per_channel;
   result["bank"] = where.bank;
   result["row"] = where.row;
-  result["column"] = where.column;
+  result["column"] = map.column(address);
   result["local"] = map.local_address(address);
   return result;
 }

@@ -188,12 +188,17 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
         use(bank.queue[i]);
     }
   };
-  for_each_look_up([this](const BankEntry& e) {
-    l1_.prefetch_access(e.transaction.address);
-    simt::prefetch(&pool_[e.in_flight]);
-  });
-  for_each_look_up(
-      [this](const BankEntry& e) { l1_.prefetch_found(e.transaction.address, e.transaction.address); });
+  if (queued_ > 0) {
+    for_each_look_up([this](const BankEntry& e) {
+      l1_.prefetch_access(e.transaction.address);
+      simt::prefetch(&pool_[e.in_flight]);
+    });
+    for_each_look_up([this](const BankEntry& e) {
+      CacheAccess access;
+      access.address = e.transaction.address;
+      l1_.prefetch_found(access);
+    });
+  }
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;
@@ -295,6 +300,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     changed = true;
     ++counters_[instruction.slot].l1_at(kind, outcome);
     bank.queue.pop_front();
+    --queued_;
     if (write) {
       if (!l1_.last_write_sent()) warps_.store_acknowledged(instruction.warp);
       if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight)
@@ -363,6 +369,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
       break;
     }
     bank.queue.push_back({t, index, now + l1_latency_});
+    ++queued_;
     bank.last_insert = now;
     if (store) {
       ++warps_[instruction.warp].outstanding_stores;
@@ -416,7 +423,7 @@ bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, si
     changed = true;
   }
   for (uint32_t n = 0; n < width_ && !l1_.miss_queue_empty() && drain_miss(now); ++n) changed = true;
-  changed |= look_up(now);
+  if (queued_ > 0) changed |= look_up(now);
   if (!bypassing_.empty()) changed |= drain_bypassing(now);
   if (dispatch_ != InFlightPool::none) changed |= dispatch(now);
   return changed;

@@ -133,6 +133,7 @@ class LoadStoreUnit {
   uint64_t l1_changes_ = 0;
   LineAssembly arriving_;
   std::vector<Bank> banks_;
+  uint32_t queued_ = 0;  // in all of them
   RingQueue<SharedEntry> shared_pipe_;
   RingQueue<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;

@@ -71,7 +71,6 @@ DramLocation AddressMap::locate(uint64_t address) const {
   DramLocation where;
   where.bank = static_cast<uint32_t>(bank_.extract(rest));
   where.row = static_cast<uint32_t>(row_.extract(rest));
-  where.column = static_cast<uint32_t>(column_.extract(rest));
   if (bank_xor_) where.bank ^= where.row;
   where.bank &= banks_ - 1;
   return where;

@@ -9,7 +9,7 @@ namespace simt {
 
 /// An address's location in the DRAM of its channel.
 struct DramLocation {
-  uint32_t bank = 0, row = 0, column = 0;
+  uint32_t bank = 0, row = 0;
 };
 
 /// Maps addresses to slices and DRAM banks, as GPGPU-Sim 4 does (docs/model/l2.md).
@@ -18,6 +18,10 @@ class AddressMap {
   AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom);
 
   DramLocation locate(uint64_t address) const;
+  /// Within the row.
+  uint32_t column(uint64_t address) const {
+    return static_cast<uint32_t>(column_.extract(gathered(address)));
+  }
   /// L2 slice of the whole GPU; its channel is slice / slices_per_channel.
   uint32_t slice_of(uint64_t address) const;
   /// The address within the slice, without channel and slice bits.

@@ -66,6 +66,7 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   access.asked.address = packet.address;
   access.asked.token = place;
   access.asked.set_address = map_.local_address(packet.address);
+  access.asked.set = CacheAccess::unknown;
   access.asked.byte_mask = packet.byte_mask;
   access.asked.write = packet.write;
   access.asked.atomic = packet.kind == AccessKind::Atomic;
@@ -196,7 +197,7 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   return true;
 }
 
-void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) const {
+void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
   const uint64_t most = end - begin;  // one look-up a cycle
   // Requests that are left over from the last window wait for something: few of them will be looked up.
   const uint64_t left = std::min<uint64_t>(requests_.size(), refused_ ? 1 : (most + 3) / 4);
@@ -206,7 +207,7 @@ void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) const {
       use(accesses_[near_[i].access].asked);
   };
   for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
-  for_each([this](const CacheAccess& a) { cache_.prefetch_found(a.address, a.set_address); });
+  for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
 }
 
 void L2Slice::tick(uint64_t cycle) {

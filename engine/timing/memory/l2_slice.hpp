@@ -94,7 +94,7 @@ class L2Slice {
 
   /// Bring what the look-ups before L2 cycle `end`, and fills with data from DRAM, will touch into the host's
   /// caches.
-  void prefetch_accesses(uint64_t begin, uint64_t end) const;
+  void prefetch_accesses(uint64_t begin, uint64_t end);
   void prefetch_mshr(const DramRequest& request) const {
     cache_.prefetch_mshr(request.mshr, request.address);
   }

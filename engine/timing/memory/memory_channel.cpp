@@ -66,6 +66,10 @@ void MemoryChannel::refuse(uint32_t s) {
     refused.push_back({l2_tick_, l2_tick_ + 1});
 }
 
+bool MemoryChannel::has_reply() const {
+  return std::any_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->has_reply(); });
+}
+
 bool MemoryChannel::dram_works() const {
   if (!dram_.idle() || !controller_.empty()) return true;
   for (const auto& slice : slices_)
@@ -154,7 +158,7 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     }
     // In each step, replies leave first, then DRAM runs, then the slices.
     for (; network_due_ <= l2_tick_; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-      send_replies(network_tick_);
+      if (has_reply()) send_replies(network_tick_);
     for (; dram_due_ <= l2_tick_; dram_due_ = dram_to_l2_.at_or_after(++dram_tick_))
       if (dram_works()) dram_tick(dram_tick_, dram_due_);
     for (uint32_t s = 0; s < slices_.size(); ++s) {
@@ -166,7 +170,7 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     ++l2_tick_;
   }
   for (; network_tick_ < network_end; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-    send_replies(network_tick_);
+    if (has_reply()) send_replies(network_tick_);
 }
 
 }  // namespace simt

@@ -48,6 +48,7 @@ class MemoryChannel {
   /// Brings what the L2 cycles before `end` will touch into the host's caches, all at once: the last window
   /// left little there.
   void prefetch(uint64_t end) const;
+  bool has_reply() const;  ///< whether a slice has one to send
   void send_replies(uint64_t tick);
   /// Slice `s` refuses packets in the L2 cycle at hand.
   void refuse(uint32_t s);
