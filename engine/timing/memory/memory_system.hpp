@@ -84,7 +84,7 @@ class MemorySystem {
     uint8_t sectors;
   };
   /// Between the request network and a slice.
-  struct SlicePort {
+  struct alignas(64) SlicePort {
     L2Slice* slice = nullptr;
     MemoryChannel* channel = nullptr;
     uint32_t in_channel = 0;    // which of the channel's slices
