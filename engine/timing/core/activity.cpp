@@ -29,6 +29,7 @@ ActivityRecorder::ActivityRecorder(const WarpTable& warps)
       unit_busy_(warps.schedulers()) {}
 
 void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
+  write_cycles();
   add_up();
   if (kernel.slot >= counters_.size()) {
     counters_.resize(kernel.slot + 1u);
@@ -139,31 +140,50 @@ void ActivityRecorder::add_up(Cycle times) {
   outcomes_ = {};
 }
 
+/// Calls use(state, mask of positions) for the states of a scheduler's warps.
+template <typename Use>
+void ActivityRecorder::for_each_state(uint32_t scheduler, Use use) const {
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  uint64_t left = m.resident;
+  const auto take = [&](StallReason reason, uint64_t mask) {
+    if (mask & left) use(reason, mask & left);
+    left &= ~mask;
+  };
+  // The first that holds is a warp's state.
+  take(StallReason::Drain, m.finished);
+  take(StallReason::Barrier, m.barrier);
+  take(StallReason::Membar, m.membar);
+  take(StallReason::AsyncCopy, m.async_copy);
+  take(StallReason::Sleeping, m.sleeping);
+  take(StallReason::ImcMiss, m.constant);
+  take(StallReason::LongScoreboard, m.atomics);
+  take(StallReason::NoInstruction, ~m.has_instruction);
+  take(StallReason::LongScoreboard, m.blocked_long);
+  take(StallReason::ShortScoreboard, m.blocked_short);
+  take(StallReason::Wait, m.blocked);
+  take(StallReason::NotSelected, ~unit_busy_[scheduler]);
+  take(StallReason::LgThrottle, m.needs[static_cast<size_t>(Unit::Memory)]);
+  take(StallReason::MathPipeThrottle, left);
+}
+
 StallReason ActivityRecorder::state_of(uint32_t w) const {
-  const WarpTable::SchedulerMasks& m = warps_.masks(warps_.scheduler_of(w));
-  const uint64_t bit = warps_.bit_of(w);
-  if (m.finished & bit) return StallReason::Drain;
-  if (m.barrier & bit) return StallReason::Barrier;
-  if (m.membar & bit) return StallReason::Membar;
-  if (m.async_copy & bit) return StallReason::AsyncCopy;
-  if (m.sleeping & bit) return StallReason::Sleeping;
-  if (m.constant & bit) return StallReason::ImcMiss;
-  if (m.atomics & bit) return StallReason::LongScoreboard;
-  if (!(m.has_instruction & bit)) return StallReason::NoInstruction;
-  if (m.blocked_long & bit) return StallReason::LongScoreboard;
-  if (m.blocked_short & bit) return StallReason::ShortScoreboard;
-  if (m.blocked & bit) return StallReason::Wait;
-  if (!(unit_busy_[warps_.scheduler_of(w)] & bit)) return StallReason::NotSelected;
-  return m.needs[static_cast<size_t>(Unit::Memory)] & bit ? StallReason::LgThrottle
-                                                          : StallReason::MathPipeThrottle;
+  StallReason state = StallReason::NoInstruction;
+  for_each_state(warps_.scheduler_of(w), [&](StallReason reason, uint64_t warps) {
+    if (warps & warps_.bit_of(w)) state = reason;
+  });
+  return state;
 }
 
 void ActivityRecorder::take_samples(uint64_t times) {
-  for (uint32_t w = 0; w < warps_.slots(); ++w) {
-    const uint32_t at = warps_.position(w);
-    if (at == WarpTable::nowhere) continue;
-    activity_[warps_.launch_slot(w)].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
-  }
+  for (uint32_t s = 0; s < warps_.schedulers(); ++s)
+    for_each_state(s, [&](StallReason reason, uint64_t warps) {
+      for (; warps; warps &= warps - 1) {
+        const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(warps)));
+        const uint32_t at = warps_.position(w);
+        if (at == WarpTable::nowhere) continue;
+        activity_[warps_.launch_slot(w)].samples[at][index(reason)] += static_cast<uint32_t>(times);
+      }
+    });
 }
 
 }  // namespace simt

@@ -69,7 +69,7 @@ class Sm {
   /// What a launch's controller observes, by launch slot.
   WarpObserver::Observed& observed(uint16_t slot) { return observer_.observed(slot); }
   std::vector<WarpTable::Latency>& latencies(uint16_t slot) { return warps_.latencies(slot); }
-  const Counters& counters(uint16_t slot) const { return recorder_.counters(slot); }
+  const Counters& counters(uint16_t slot) { return recorder_.counters(slot); }
   LaunchActivity& activity(uint16_t slot) { return recorder_.activity(slot); }
   /// The next cycle with something to do, as far as is known; ~0 if it only waits for others.
   Cycle next_event() const { return std::min(own_event_, next_outside_event()); }

@@ -50,7 +50,6 @@ void SmWith<Core>::run(Cycle begin, Cycle end) {
     recorder_.sample(now, now + 1);
     ++now;
   }
-  recorder_.write_cycles();
   drop_taken_replies();
 }
 
