@@ -181,6 +181,7 @@ bool LoadStoreUnit::take_results(Cycle now) {
 
 void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const {
   const auto for_each_look_up = [&](auto use) {
+    if (queued_ == 0) return;
     for (const Bank& bank : banks_) {
       // While the first is refused, few will be looked up.
       const Cycle most = bank.failed_at_change == l1_changes_ ? 1 : end - begin;
@@ -188,17 +189,15 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
         use(bank.queue[i]);
     }
   };
-  if (queued_ > 0) {
-    for_each_look_up([this](const BankEntry& e) {
-      l1_.prefetch_access(e.transaction.address);
-      simt::prefetch(&pool_[e.in_flight]);
-    });
-    for_each_look_up([this](const BankEntry& e) {
-      CacheAccess access;
-      access.address = e.transaction.address;
-      l1_.prefetch_found(access);
-    });
-  }
+  for_each_look_up([this](const BankEntry& e) {
+    l1_.prefetch_access(e.transaction.address);
+    simt::prefetch(&pool_[e.in_flight]);
+  });
+  for_each_look_up([this](const BankEntry& e) {
+    CacheAccess access;
+    access.address = e.transaction.address;
+    l1_.prefetch_found(access);
+  });
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;
@@ -434,17 +433,18 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
   if (blocked_by_network_) return now + 1;
   if (!shared_pipe_.empty()) next = std::min(next, std::max(now + 1, shared_pipe_.front().ready));
   if (!bypassing_.empty()) next = std::min(next, std::max(now + 1, bypassing_.front().ready));
-  for (const Bank& bank : banks_) {
-    if (bank.queue.empty() || bank.queue.front().ready <= now) continue;
-    next = std::min(next, bank.queue.front().ready);
-  }
+  if (queued_ > 0)
+    for (const Bank& bank : banks_)
+      if (!bank.queue.empty() && bank.queue.front().ready > now)
+        next = std::min(next, bank.queue.front().ready);
   if (now < next_accept_) next = std::min(next, next_accept_);
   return next;
 }
 
 void LoadStoreUnit::skip(Cycle cycles) {
-  for (const Bank& bank : banks_)
-    if (!bank.queue.empty() && bank.failed_at_change == l1_changes_) count_failure(bank, cycles);
+  if (queued_ > 0)
+    for (const Bank& bank : banks_)
+      if (!bank.queue.empty() && bank.failed_at_change == l1_changes_) count_failure(bank, cycles);
   if (dispatch_ != InFlightPool::none && !pool_[dispatch_].transactions.empty() &&
       !bypasses(pool_[dispatch_]))
     counters_[pool_[dispatch_].slot][Counter::l1_bank_conflicts] += cycles;

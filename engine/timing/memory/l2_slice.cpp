@@ -21,7 +21,7 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
     : spec_(spec),
       map_(map),
       index_(slice),
-      in_channel_(slice % spec.address_map.slices_per_channel),
+      in_channel_(static_cast<uint16_t>(slice % spec.address_map.slices_per_channel)),
       partitions_(partitions),
       partition_(partitions.of_slice(slice)),
       counters_(counters),
@@ -230,8 +230,8 @@ void L2Slice::tick(uint64_t cycle) {
     const uint32_t home = partitions_.count() > 1 ? map_.slice_of(miss.address) : index_;
     if (partitions_.of_slice(home) == partition_) {
       const DramLocation where = map_.locate(miss.address);
-      to_dram_.push_back(
-          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write, miss.mshr});
+      to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
+                          static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
     } else {
       FarMessage message;
       message.ready = cycle + partitions_.there();

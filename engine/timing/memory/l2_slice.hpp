@@ -133,7 +133,7 @@ class L2Slice {
   const Spec& spec_;
   const AddressMap& map_;
   uint32_t index_;  // of the GPU's slices
-  uint32_t in_channel_;
+  uint16_t in_channel_;
   const L2Partitions& partitions_;
   uint32_t partition_;
   std::vector<Counters>& counters_;
