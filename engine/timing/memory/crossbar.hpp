@@ -56,6 +56,7 @@ class Crossbar {
         wanted_(size_t{outputs} * input_words_),
         requested_((outputs + 63) / 64),
         next_input_(outputs),
+        taken_at_(arbiter == NetworkArbiter::RoundRobin ? outputs : 0, never),
         sent_(ports.look_ahead > 1 ? inputs : 0),
         exhausted_(input_words_) {}
 
@@ -81,13 +82,12 @@ class Crossbar {
     uint64_t moved = 0;
     const uint64_t heads = waiting_inputs_;
     if (arbiter_ == NetworkArbiter::RoundRobin) {
-      std::vector<bool> taken(outputs_, false);
-      for (uint32_t i = 0; i < inputs_; ++i) {
-        const uint32_t input = (i + first_input_) % inputs_;
+      for (uint32_t i = 0, input = first_input_; i < inputs_;
+           ++i, input = input + 1 < inputs_ ? input + 1 : 0) {
         if (shown_[input] == 0) continue;
         const uint32_t output = queues_[input].front().output;
-        if (taken[output] || !has_room(output)) continue;
-        taken[output] = true;
+        if (taken_at_[output] == tick || !has_room(output)) continue;
+        taken_at_[output] = tick;
         take(input, output, tick, move);
         ++moved;
       }
@@ -223,9 +223,9 @@ class Crossbar {
     const Packet packet = queue[at];
     queue.erase(at);
     waiting_inputs_ -= --shown_[input] == 0;
-    withdraw(input, output);
-    for (; at < shown_[input]; ++at)
-      if (queue[at].output == output) announce(input, output);
+    bool more = false;  // for the same output
+    for (; at < shown_[input] && !more; ++at) more = queue[at].output == output;
+    if (!more) withdraw(input, output);
     show_next(input, tick);
     move(input, packet);
   }
@@ -270,6 +270,7 @@ class Crossbar {
   std::vector<uint64_t> wanted_;
   std::vector<uint64_t> requested_;  // outputs for which some input has one
   std::vector<uint32_t> next_input_;
+  std::vector<uint64_t> taken_at_;   // with round_robin: cycle in which an output last took a packet
   std::vector<uint32_t> sent_;       // by each input in this cycle
   std::vector<uint64_t> exhausted_;  // inputs that cannot send more in this cycle
   uint32_t first_output_ = 0;
