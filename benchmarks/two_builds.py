@@ -2,9 +2,8 @@
 
 python benchmarks/two_builds.py REFERENCE/src src [--pairs 10] [--rows ROW,ROW]
 
-REFERENCE/src, src: the folders in which each build has its package `simt`. Traces are timed in processor
-time, the memory system alone by the clock. A row also says whether the cycles and counters that both builds
-have are equal.
+REFERENCE/src, src: the folders in which each build has its package `simt`. Times are processor time. A row
+also says whether the cycles and counters that both builds have are equal.
 """
 
 from __future__ import annotations

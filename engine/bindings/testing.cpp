@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <tuple>
 
 #include "bindings.hpp"
@@ -150,7 +150,7 @@ class TestMemory {
       const std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>>& requests, uint64_t end,
       uint64_t window, uint32_t parts) {
     std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> replies;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     size_t next = 0;
     const uint32_t channels = spec_.address_map.channels;
     while (now_ < end) {
@@ -159,10 +159,10 @@ class TestMemory {
         memory_.advance_slices(channels * p / parts, channels * (p + 1) / parts, window_end);
       memory_.advance_replies(window_end);
       for (uint32_t sm = 0; sm < spec_.sm.count; ++sm) {
-        for (const MemoryReply& r : memory_.replies(sm))
-          replies.emplace_back(r.cycle, sm, r.address, r.write);
-        memory_.replies(sm).clear();
-        memory_.departures(sm).clear();
+        MemoryPort& port = memory_.port(sm);
+        for (const MemoryReply& r : port.replies) replies.emplace_back(r.cycle, sm, r.address, r.write);
+        port.replies.clear();
+        port.departures.clear();
       }
       for (; next < requests.size() && std::get<0>(requests[next]) < window_end; ++next) {
         const auto& [cycle, sm, address, write] = requests[next];
@@ -172,12 +172,12 @@ class TestMemory {
         request.address = address;
         request.write = write;
         request.kind = write ? AccessKind::GlobalWrite : AccessKind::GlobalRead;
-        memory_.requests(sm).push_back(request);
+        memory_.port(sm).requests.push_back(request);
       }
       memory_.advance_requests(window_end);
       now_ = window_end;
     }
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_ += static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     return replies;
   }
   uint64_t counter(const std::string& name) const {
@@ -189,7 +189,7 @@ class TestMemory {
     throw nb::key_error(name.c_str());
   }
   bool idle() const { return memory_.idle(); }
-  /// Time spent in run(), without passing lists to and from Python.
+  /// Processor time spent in run(), without passing lists to and from Python.
   double seconds() const { return seconds_; }
 
  private:
@@ -231,16 +231,19 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
 std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
     const std::vector<std::vector<std::tuple<uint32_t, uint32_t>>>& queues, uint32_t outputs, bool islip,
     uint64_t cycles, uint32_t look_ahead, uint32_t input_width, uint32_t output_width) {
-  Crossbar<uint32_t> crossbar(static_cast<uint32_t>(queues.size()), outputs,
-                              islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin,
-                              {look_ahead, input_width, output_width});
-  for (uint32_t i = 0; i < queues.size(); ++i)
-    for (const auto& [output, name] : queues[i]) crossbar.push(i, output, name);
+  Crossbar crossbar(static_cast<uint32_t>(queues.size()), outputs,
+                    islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin,
+                    {look_ahead, input_width, output_width});
+  for (uint32_t i = 0; i < queues.size(); ++i) {
+    for (const auto& [output, name] : queues[i])
+      crossbar.queue(i).push_back({0, 1, 1, name, static_cast<uint16_t>(output), 0});
+    crossbar.notice(i);
+  }
   std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> moves;
   for (uint64_t c = 0; c < cycles; ++c)
     crossbar.advance(
-        [](uint32_t) { return true; },
-        [&](uint32_t input, uint32_t output, uint32_t name) { moves.emplace_back(c, input, output, name); });
+        c, [](uint32_t) { return true; },
+        [&](uint32_t input, const Crossbar::Packet& p) { moves.emplace_back(c, input, p.output, p.number); });
   return moves;
 }
 
@@ -254,7 +257,7 @@ nb::dict locate(nb::dict spec, uint64_t address) {
   result["channel"] = slice / s.address_map.slices_per_channel;
   result["bank"] = where.bank;
   result["row"] = where.row;
-  result["column"] = where.column;
+  result["column"] = map.column(address);
   result["local"] = map.local_address(address);
   return result;
 }

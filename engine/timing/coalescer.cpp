@@ -16,6 +16,14 @@ uint32_t bytes_in_sector(uint64_t address, uint64_t sector, uint32_t bytes) {
   return static_cast<uint32_t>(ones << (begin - sector));
 }
 
+/// Whether each lane accesses the bytes behind the lane before it, and none crosses the end of a sector.
+bool side_by_side(const uint64_t* addresses, uint32_t count, uint32_t bytes) {
+  if (!std::has_single_bit(bytes) || bytes > sector_bytes || addresses[0] % bytes != 0) return false;
+  uint64_t differences = 0;
+  for (uint32_t i = 0; i < count; ++i) differences |= addresses[i] ^ (addresses[0] + uint64_t{i} * bytes);
+  return differences == 0;
+}
+
 Transaction& transaction_at(std::vector<Transaction>& transactions, uint64_t sector) {
   for (size_t i = transactions.size(); i-- > 0;)
     if (transactions[i].address == sector) return transactions[i];
@@ -84,6 +92,16 @@ bool one_word_per_bank(const uint64_t* addresses, uint64_t lanes, uint32_t words
 void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool sectored,
               std::vector<Transaction>& transactions) {
   transactions.clear();
+  if (sectored && count > 0 && side_by_side(addresses, count, bytes)) {
+    const uint64_t end = addresses[0] + uint64_t{count} * bytes;
+    for (uint64_t at = addresses[0]; at < end;) {
+      const uint64_t sector = at & ~uint64_t{sector_bytes - 1};
+      const auto length = static_cast<uint32_t>(std::min(end, sector + sector_bytes) - at);
+      transactions.push_back({sector, bytes_in_sector(at, sector, length), length / bytes});
+      at += length;
+    }
+    return;
+  }
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t first = addresses[i] & ~uint64_t{sector_bytes - 1};
     const uint64_t last = (addresses[i] + bytes - 1) & ~uint64_t{sector_bytes - 1};

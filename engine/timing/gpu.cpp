@@ -41,7 +41,7 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
   longest_window_ = longest;
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
   for (uint32_t i = 0; i < spec_.sm.count; ++i)
-    sms_.push_back(Sm::make(spec_, static_cast<uint16_t>(i), launch_slots(spec), longest));
+    sms_.push_back(Sm::make(spec_, static_cast<uint16_t>(i), launch_slots(spec), longest, memory_->port(i)));
 }
 
 Gpu::~Gpu() = default;
@@ -313,18 +313,6 @@ void Gpu::sample_timeline() {
   sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
 }
 
-void Gpu::run_sm(uint32_t i, Cycle end) {
-  Sm& sm = *sms_[i];
-  std::vector<MemoryReply>& replies = memory_->replies(i);
-  sm.replies().insert(sm.replies().end(), replies.begin(), replies.end());
-  replies.clear();
-  sm.take_departures(memory_->departures(i));
-  sm.run(now_, end);
-  std::vector<MemoryRequest>& requests = memory_->requests(i);
-  requests.insert(requests.end(), sm.requests().begin(), sm.requests().end());
-  sm.requests().clear();
-}
-
 /// State grows early in a simulation. Short ones end before huge pages would pay.
 void Gpu::use_huge_pages_in_time() {
   constexpr uint64_t first = 128, last = 65536;
@@ -342,9 +330,9 @@ void Gpu::step(Cycle end) {
   memory_->advance_replies(end);
   run_instruction_caches(false);
   if (couples_ctas())
-    for (uint32_t i = 0; i < sms_.size(); ++i) run_sm(i, end);
+    for (auto& sm : sms_) sm->run(now_, end);
   else
-    pool_.run(static_cast<uint32_t>(sms_.size()), [&](uint32_t i) { run_sm(i, end); });
+    pool_.run(static_cast<uint32_t>(sms_.size()), [&](uint32_t i) { sms_[i]->run(now_, end); });
   perform_deferred();
   run_instruction_caches(true);
   memory_->advance_requests(end);
@@ -361,10 +349,10 @@ void Gpu::run_instruction_caches(bool after_window) {
     if (after_window) {
       std::vector<std::vector<LineFetch>*> fetches;
       for (uint32_t i = first; i < end; ++i) fetches.push_back(&sms_[i]->fetches());
-      instruction_caches_[c].look_up(fetches, memory_->requests(port), answers);
+      instruction_caches_[c].look_up(fetches, memory_->port(port).requests, answers);
     } else {
-      instruction_caches_[c].take_replies(memory_->replies(port), answers);
-      memory_->departures(port).clear();
+      instruction_caches_[c].take_replies(memory_->port(port).replies, answers);
+      memory_->port(port).departures.clear();
     }
     for (const auto& answer : answers) sms_[first + answer.sm]->deliver(answer.arrival);
     answers.clear();

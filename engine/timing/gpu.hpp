@@ -106,7 +106,6 @@ class Gpu : private SampledMachine {
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
   void use_huge_pages_in_time();
-  void run_sm(uint32_t i, Cycle end);
   /// Passes the L2's replies to the shared instruction caches (before the SMs run a window), or lets the
   /// caches look up what the SMs have requested (after it).
   void run_instruction_caches(bool after_window);

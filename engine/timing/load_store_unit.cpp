@@ -167,7 +167,6 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
 
 bool LoadStoreUnit::take_results(Cycle now) {
   bool changed = false;
-  if (shared_pipe_.empty() && bypassed_.empty() && !l1_.ready()) return false;
   // Serves clients in turn; `idle` of them had nothing.
   for (uint32_t idle = 0; idle < 3 && results_.size() < width_;) {
     const uint32_t client = (result_turn_ + idle) % 3;
@@ -195,16 +194,23 @@ bool LoadStoreUnit::take_results(Cycle now) {
 
 void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const {
   const auto for_each_look_up = [&](auto use) {
-    for (const Bank& bank : banks_)
-      for (size_t i = 0; i < bank.queue.size() && i < end - begin && bank.queue[i].ready < end; ++i)
+    if (queued_ == 0) return;
+    for (const Bank& bank : banks_) {
+      // While the first is refused, few will be looked up.
+      const Cycle most = bank.failed_at_change == l1_changes_ ? 1 : end - begin;
+      for (size_t i = 0; i < bank.queue.size() && i < most && bank.queue[i].ready < end; ++i)
         use(bank.queue[i]);
+    }
   };
   for_each_look_up([this](const BankEntry& e) {
     l1_.prefetch_access(e.transaction.address);
     simt::prefetch(&pool_[e.in_flight]);
   });
-  for_each_look_up(
-      [this](const BankEntry& e) { l1_.prefetch_found(e.transaction.address, e.transaction.address); });
+  for_each_look_up([this](const BankEntry& e) {
+    CacheAccess access;
+    access.address = e.transaction.address;
+    l1_.prefetch_found(access);
+  });
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;
@@ -220,9 +226,7 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
   });
 }
 
-bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
-  if (next_reply >= replies.size() || replies[next_reply].cycle > now) return false;
-  const MemoryReply& reply = replies[next_reply];
+bool LoadStoreUnit::take_reply(Cycle now, const MemoryReply& reply) {
   if (is_fetch(reply)) return false;  // for the instruction cache, in the next cycle
   if (reply.write) {
     if (reply.token & store_token) warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff));
@@ -236,12 +240,10 @@ bool LoadStoreUnit::take_reply(Cycle now, const std::vector<MemoryReply>& replie
       ++l1_changes_;
     }
   }
-  ++next_reply;
   return true;
 }
 
-bool LoadStoreUnit::drain_misses(Cycle now) {
-  if (l1_.miss_queue_empty()) return false;
+bool LoadStoreUnit::drain_miss(Cycle now) {
   const auto& miss = l1_.front_miss();
   if (held_by_network(miss.slot, now)) return false;
   MemoryRequest request;
@@ -310,6 +312,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     changed = true;
     ++counters_[instruction.slot].l1_at(kind, outcome);
     bank.queue.pop_front();
+    --queued_;
     if (write) {
       if (!l1_.last_write_sent()) warps_.store_acknowledged(instruction.warp);
       if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight)
@@ -379,6 +382,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
       break;
     }
     bank.queue.push_back({t, index, now + l1_latency_});
+    ++queued_;
     bank.last_insert = now;
     if (store) {
       ++warps_[instruction.warp].outstanding_stores;
@@ -391,7 +395,6 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
 }
 
 bool LoadStoreUnit::dispatch(Cycle now) {
-  if (dispatch_ == InFlightPool::none) return false;
   const uint32_t index = dispatch_;
   InFlight& instruction = pool_[index];
   const Operation operation = instruction.instruction->fixed.operation;
@@ -428,11 +431,15 @@ bool LoadStoreUnit::dispatch(Cycle now) {
 bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
   blocked_by_network_ = false;
   bool changed = false;
-  for (uint32_t n = 0; n < width_ && take_reply(now, replies, next_reply); ++n) changed = true;
-  for (uint32_t n = 0; n < width_ && drain_misses(now); ++n) changed = true;
-  changed |= look_up(now);
-  changed |= drain_bypassing(now);
-  changed |= dispatch(now);
+  for (uint32_t n = 0; n < width_ && next_reply < replies.size() && replies[next_reply].cycle <= now; ++n) {
+    if (!take_reply(now, replies[next_reply])) break;
+    ++next_reply;
+    changed = true;
+  }
+  for (uint32_t n = 0; n < width_ && !l1_.miss_queue_empty() && drain_miss(now); ++n) changed = true;
+  if (queued_ > 0) changed |= look_up(now);
+  if (!bypassing_.empty()) changed |= drain_bypassing(now);
+  if (dispatch_ != InFlightPool::none) changed |= dispatch(now);
   return changed;
 }
 
@@ -441,17 +448,18 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
   if (blocked_by_network_) return now + 1;
   if (!shared_pipe_.empty()) next = std::min(next, std::max(now + 1, shared_pipe_.front().ready));
   if (!bypassing_.empty()) next = std::min(next, std::max(now + 1, bypassing_.front().ready));
-  for (const Bank& bank : banks_) {
-    if (bank.queue.empty() || bank.queue.front().ready <= now) continue;
-    next = std::min(next, bank.queue.front().ready);
-  }
+  if (queued_ > 0)
+    for (const Bank& bank : banks_)
+      if (!bank.queue.empty() && bank.queue.front().ready > now)
+        next = std::min(next, bank.queue.front().ready);
   if (now < next_accept_) next = std::min(next, next_accept_);
   return next;
 }
 
 void LoadStoreUnit::skip(Cycle cycles) {
-  for (const Bank& bank : banks_)
-    if (!bank.queue.empty() && bank.failed_at_change == l1_changes_) count_failure(bank, cycles);
+  if (queued_ > 0)
+    for (const Bank& bank : banks_)
+      if (!bank.queue.empty() && bank.failed_at_change == l1_changes_) count_failure(bank, cycles);
   if (dispatch_ != InFlightPool::none && !pool_[dispatch_].transactions.empty() &&
       !bypasses(pool_[dispatch_]))
     counters_[pool_[dispatch_].slot][Counter::l1_bank_conflicts] += cycles;

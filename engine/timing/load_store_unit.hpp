@@ -42,7 +42,7 @@ class LoadStoreUnit {
       results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
       finish_transaction(done.in_flight, done.lanes);
     }
-    changed |= take_results(now);
+    if (!shared_pipe_.empty() || !bypassed_.empty() || l1_.ready()) changed |= take_results(now);
     return changed;
   }
   /// Brings what the cycles [begin, end) will touch into the host's caches, all at once.
@@ -114,8 +114,8 @@ class LoadStoreUnit {
   bool held_by_network(uint16_t slot, Cycle now);
   void send(MemoryRequest request, Cycle now);
   bool take_results(Cycle now);
-  bool take_reply(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
-  bool drain_misses(Cycle now);
+  bool take_reply(Cycle now, const MemoryReply& reply);
+  bool drain_miss(Cycle now);
   bool look_up(Cycle now);
   bool dispatch(Cycle now);
   bool send_transactions(InFlight& instruction, Cycle now);
@@ -137,6 +137,7 @@ class LoadStoreUnit {
   uint64_t l1_changes_ = 0;
   LineAssembly arriving_;
   std::vector<Bank> banks_;
+  uint32_t queued_ = 0;  // in all of them
   RingQueue<SharedEntry> shared_pipe_;
   RingQueue<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;

@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
-#include <vector>
 
 namespace simt {
 
@@ -23,12 +23,12 @@ class RingQueue {
   const T& operator[](size_t i) const { return items_[place(i)]; }
 
   void push_back(T item) {
-    if (size_ == items_.size()) grow();
+    if (size_ == capacity_) grow();
     items_[place(size_++)] = std::move(item);
   }
   void pop_front() {
-    head_ = static_cast<uint32_t>(place(1));
-    --size_;
+    // A queue that runs empty begins again at the first place: the host's caches hold few of a short queue's.
+    head_ = --size_ == 0 ? 0 : static_cast<uint32_t>(place(1));
   }
   void pop_back() { --size_; }
   void clear() { head_ = size_ = 0; }
@@ -43,15 +43,18 @@ class RingQueue {
   }
 
  private:
-  size_t place(size_t i) const { return (head_ + i) & (items_.size() - 1); }
+  size_t place(size_t i) const { return (head_ + i) & (capacity_ - 1); }
   void grow() {
-    std::vector<T> larger(items_.empty() ? 4 : 2 * items_.size());
+    const uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
+    auto larger = std::make_unique<T[]>(capacity);
     for (size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     items_ = std::move(larger);
+    capacity_ = capacity;
     head_ = 0;
   }
 
-  std::vector<T> items_;  // a power of two of places
+  std::unique_ptr<T[]> items_;
+  uint32_t capacity_ = 0;  // a power of two
   uint32_t head_ = 0, size_ = 0;
 };
 

@@ -29,6 +29,8 @@ ActivityRecorder::ActivityRecorder(const WarpTable& warps)
       unit_busy_(warps.schedulers()) {}
 
 void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
+  write_cycles();
+  add_up();
   if (kernel.slot >= counters_.size()) {
     counters_.resize(kernel.slot + 1u);
     activity_.resize(kernel.slot + 1u);
@@ -103,49 +105,85 @@ void ActivityRecorder::count_residents() {
 }
 
 void ActivityRecorder::write_repeated() {
-  const Cycle cycles = std::exchange(repeated_, 0);
-  LaunchActivity& activity = activity_[current_];
+  const Cycle all = std::exchange(repeated_, 0);
   States sum;
   for (const States& states : states_)
     for (size_t i = 0; i < sum.words.size(); ++i) sum.words[i] += states.words[i];
-  if (cycles == 1)
-    for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += sum.of(r);
-  else
-    for (size_t r = 0; r < LaunchActivity::reasons; ++r) activity.warp_states[r] += cycles * sum.of(r);
+  const bool many = all > most_cycles;
+  const Cycle cycles = many ? 1 : all;
+  if (many || written_ + cycles > most_cycles) add_up();
+  constexpr uint64_t even_bytes = 0x00ff00ff00ff00ff;
+  for (size_t i = 0; i < sum.words.size(); ++i) {
+    warp_states_[2 * i] += cycles * (sum.words[i] & even_bytes);
+    warp_states_[2 * i + 1] += cycles * (sum.words[i] >> 8 & even_bytes);
+  }
   for (uint32_t rest = occupied_; rest; rest &= rest - 1) {
     const auto s = static_cast<uint32_t>(std::countr_zero(rest));
-    activity.scheduler_cycles[s][index(scheduler_did_[s])] += cycles;
+    outcomes_[index(scheduler_did_[s])][s] += static_cast<uint16_t>(cycles);
   }
+  written_ += cycles;
+  if (many) add_up(all);
   Counters& counters = counters_[current_];
-  counters[Counter::sm_active_cycles] += cycles;
-  counters[Counter::active_warp_cycles] += cycles * residents_;
+  counters[Counter::sm_active_cycles] += all;
+  counters[Counter::active_warp_cycles] += all * residents_;
+}
+
+void ActivityRecorder::add_up(Cycle times) {
+  if (std::exchange(written_, 0) == 0) return;
+  LaunchActivity& activity = activity_[current_];
+  for (size_t r = 0; r < LaunchActivity::reasons; ++r) {
+    activity.warp_states[r] += times * (warp_states_[r / 8 * 2 + r % 2] >> r % 8 / 2 * 16 & 0xffff);
+    for (size_t s = 0; s < activity.scheduler_cycles.size(); ++s)
+      activity.scheduler_cycles[s][r] += times * outcomes_[r][s];
+  }
+  warp_states_ = {};
+  outcomes_ = {};
+}
+
+/// Calls use(state, mask of positions) for the states of a scheduler's warps.
+template <typename Use>
+void ActivityRecorder::for_each_state(uint32_t scheduler, Use use) const {
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  uint64_t left = m.resident;
+  const auto take = [&](StallReason reason, uint64_t mask) {
+    if (mask & left) use(reason, mask & left);
+    left &= ~mask;
+  };
+  // The first that holds is a warp's state.
+  take(StallReason::Drain, m.finished);
+  take(StallReason::Barrier, m.barrier);
+  take(StallReason::Membar, m.membar);
+  take(StallReason::AsyncCopy, m.async_copy);
+  take(StallReason::Sleeping, m.sleeping);
+  take(StallReason::ImcMiss, m.constant);
+  take(StallReason::LongScoreboard, m.atomics);
+  take(StallReason::NoInstruction, ~m.has_instruction);
+  take(StallReason::LongScoreboard, m.blocked_long);
+  take(StallReason::ShortScoreboard, m.blocked_short);
+  take(StallReason::Wait, m.blocked);
+  take(StallReason::NotSelected, ~unit_busy_[scheduler]);
+  take(StallReason::LgThrottle, m.needs[static_cast<size_t>(Unit::Memory)]);
+  take(StallReason::MathPipeThrottle, left);
 }
 
 StallReason ActivityRecorder::state_of(uint32_t w) const {
-  const WarpTable::SchedulerMasks& m = warps_.masks(warps_.scheduler_of(w));
-  const uint64_t bit = warps_.bit_of(w);
-  if (m.finished & bit) return StallReason::Drain;
-  if (m.barrier & bit) return StallReason::Barrier;
-  if (m.membar & bit) return StallReason::Membar;
-  if (m.async_copy & bit) return StallReason::AsyncCopy;
-  if (m.sleeping & bit) return StallReason::Sleeping;
-  if (m.constant & bit) return StallReason::ImcMiss;
-  if (m.atomics & bit) return StallReason::LongScoreboard;
-  if (!(m.has_instruction & bit)) return StallReason::NoInstruction;
-  if (m.blocked_long & bit) return StallReason::LongScoreboard;
-  if (m.blocked_short & bit) return StallReason::ShortScoreboard;
-  if (m.blocked & bit) return StallReason::Wait;
-  if (!(unit_busy_[warps_.scheduler_of(w)] & bit)) return StallReason::NotSelected;
-  return m.needs[static_cast<size_t>(Unit::Memory)] & bit ? StallReason::LgThrottle
-                                                          : StallReason::MathPipeThrottle;
+  StallReason state = StallReason::NoInstruction;
+  for_each_state(warps_.scheduler_of(w), [&](StallReason reason, uint64_t warps) {
+    if (warps & warps_.bit_of(w)) state = reason;
+  });
+  return state;
 }
 
 void ActivityRecorder::take_samples(uint64_t times) {
-  for (uint32_t w = 0; w < warps_.slots(); ++w) {
-    const uint32_t at = warps_.position(w);
-    if (at == WarpTable::nowhere) continue;
-    activity_[warps_.launch_slot(w)].samples[at][index(state_of(w))] += static_cast<uint32_t>(times);
-  }
+  for (uint32_t s = 0; s < warps_.schedulers(); ++s)
+    for_each_state(s, [&](StallReason reason, uint64_t warps) {
+      for (; warps; warps &= warps - 1) {
+        const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(warps)));
+        const uint32_t at = warps_.position(w);
+        if (at == WarpTable::nowhere) continue;
+        activity_[warps_.launch_slot(w)].samples[at][index(reason)] += static_cast<uint32_t>(times);
+      }
+    });
 }
 
 }  // namespace simt

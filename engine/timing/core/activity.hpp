@@ -40,6 +40,7 @@ class ActivityRecorder {
   void begin_launch(const DecodedKernel& kernel);
   void cta_started(const DecodedKernel& kernel) {
     write_cycles();
+    add_up();
     residents_changed_ = true;
     current_ = kernel.slot;
     Counters& counters = counters_[current_];
@@ -67,13 +68,10 @@ class ActivityRecorder {
   void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask, uint64_t could_issue);
   /// Warps have been retired.
   void warps_left() { residents_changed_ = true; }
-  /// Adds `cycles` repetitions of the last cycle, which reach the counts with write_cycles().
+  /// Adds `cycles` repetitions of the last cycle.
   void count_cycles(Cycle cycles) {
     if (residents_changed_) count_residents();
     repeated_ += cycles;
-  }
-  void write_cycles() {
-    if (repeated_ > 0) write_repeated();
   }
   /// Samples the warps' states at multiples of the interval in [from, to).
   void sample(Cycle from, Cycle to) {
@@ -83,15 +81,31 @@ class ActivityRecorder {
   }
   StallReason state_of(uint32_t w) const;
 
+  /// For counting.
   std::vector<Counters>& counters() { return counters_; }
-  const Counters& counters(uint16_t slot) const { return counters_[slot]; }
+  const Counters& counters(uint16_t slot) {
+    write_cycles();
+    return counters_[slot];
+  }
   Counters& current_counters() { return counters_[current_]; }
-  LaunchActivity& activity(uint16_t slot) { return activity_[slot]; }
+  LaunchActivity& activity(uint16_t slot) {
+    write_cycles();
+    add_up();
+    return activity_[slot];
+  }
 
  private:
   void count_residents();
+  void write_cycles() {
+    if (repeated_ > 0) write_repeated();
+  }
   void write_repeated();
+  /// Adds what has been written since the last call, `times`, to the activity of the launch that cycles count
+  /// for.
+  void add_up(Cycle times = 1);
   void take_samples(uint64_t times);
+  template <typename Use>
+  void for_each_state(uint32_t scheduler, Use use) const;
 
   const WarpTable& warps_;
   // As many launch slots as have been used: a GPU has many more.
@@ -105,8 +119,14 @@ class ActivityRecorder {
     void set(StallReason reason, uint64_t warps) {
       words[static_cast<size_t>(reason) / 8] |= warps << static_cast<size_t>(reason) % 8 * 8;
     }
-    uint64_t of(size_t reason) const { return words[reason / 8] >> reason % 8 * 8 & 0xff; }
   };
+  // What has been written since add_up(): cycles; warps by state, in the bytes' order but 16 bits each, the
+  // even bytes of a word before the odd ones; and the cycles of each scheduler by outcome. They are few of
+  // the host's cache lines, unlike what they are added to.
+  static constexpr Cycle most_cycles = 0xffff / 64;
+  Cycle written_ = 0;
+  std::array<uint64_t, 4> warp_states_{};
+  std::array<std::array<uint16_t, 8>, LaunchActivity::reasons> outcomes_{};
   // The last cycle, by scheduler, and how often it was repeated since that was last written.
   Cycle repeated_ = 0;
   std::vector<States> states_;

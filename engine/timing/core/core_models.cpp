@@ -15,13 +15,13 @@ namespace {
 
 struct CoreFactory {
   const CoreTraits& traits;
-  std::unique_ptr<Sm> (*make)(const Spec&, uint16_t, uint32_t, Cycle);
+  std::unique_ptr<Sm> (*make)(const Spec&, uint16_t, uint32_t, Cycle, MemoryPort&);
 };
 
 template <CoreModel Core>
 constexpr CoreFactory factory{
-    Core::traits, [](const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral) {
-      return std::unique_ptr<Sm>(std::make_unique<SmWith<Core>>(spec, id, launch_slots, deferral));
+    Core::traits, [](const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral, MemoryPort& port) {
+      return std::unique_ptr<Sm>(std::make_unique<SmWith<Core>>(spec, id, launch_slots, deferral, port));
     }};
 
 const CoreFactory& factory_of(const Spec& spec) {
@@ -40,8 +40,9 @@ const CoreTraits& core_traits(const Spec& spec) {
   return factory_of(spec).traits;
 }
 
-std::unique_ptr<Sm> Sm::make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral) {
-  return factory_of(spec).make(spec, id, launch_slots, deferral);
+std::unique_ptr<Sm> Sm::make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral,
+                             MemoryPort& port) {
+  return factory_of(spec).make(spec, id, launch_slots, deferral, port);
 }
 
 }  // namespace simt

@@ -27,7 +27,7 @@ ReadPortsCore::ReadPortsCore(const CoreParts& parts)
   const RegisterFileSpec& registers = parts.spec.sm.register_file;
   const ReadPorts ports(std::max(1u, registers.banks / parts.spec.sm.sub_cores),
                         std::max(1u, registers.read_ports_per_bank), registers.operand_cache);
-  sub_cores_.assign(parts.spec.sm.sub_cores, SubCore{ports});
+  for (uint32_t s = 0; s < parts.spec.sm.sub_cores; ++s) sub_cores_.push_back(SubCore{ports});
   for (uint32_t w = 0; w < parts.warps.slots(); ++w)
     sub_cores_[parts.warps.scheduler_of(w)].warps |= uint64_t{1} << w;
 }

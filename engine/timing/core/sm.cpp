@@ -10,7 +10,8 @@ constexpr uint32_t numbered_barriers = 16;     // per CTA
 
 }  // namespace
 
-Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral)
+Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral,
+       MemoryPort& port)
     : spec_(spec),
       traits_(traits),
       id_(id),
@@ -20,7 +21,8 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       recorder_(warps_),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
-      load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), requests_),
+      port_(port),
+      load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), port.requests),
       front_end_(spec, warps_, ctas_, recorder_.counters()),
       constant_cache_(spec, front_end_.caches()),
       deferral_(deferral) {
@@ -42,9 +44,9 @@ void Sm::take_arrivals(Cycle now) {
     recorder_.cta_started(kernel);
     changed_ = true;
   }
-  while (next_reply_ < replies_.size() && replies_[next_reply_].cycle <= now &&
-         LoadStoreUnit::is_fetch(replies_[next_reply_])) {
-    front_end_.caches().fill(replies_[next_reply_++].address, now);
+  while (next_reply_ < port_.replies.size() && port_.replies[next_reply_].cycle <= now &&
+         LoadStoreUnit::is_fetch(port_.replies[next_reply_])) {
+    front_end_.caches().fill(port_.replies[next_reply_++].address, now);
     changed_ = true;
   }
   for (; !line_arrivals_.empty() && line_arrivals_.front().cycle <= now; line_arrivals_.pop_front()) {
@@ -245,7 +247,7 @@ Cycle Sm::next_shared_event(Cycle now) const {
 Cycle Sm::next_outside_event() const {
   Cycle next = ~Cycle{0};
   if (!starts_.empty()) next = starts_.front().cycle;
-  if (next_reply_ < replies_.size()) next = std::min(next, replies_[next_reply_].cycle);
+  if (next_reply_ < port_.replies.size()) next = std::min(next, port_.replies[next_reply_].cycle);
   if (!line_arrivals_.empty()) next = std::min(next, line_arrivals_.front().cycle);
   return next;
 }
@@ -260,7 +262,8 @@ void Sm::pass_idle(Cycle from, Cycle to) {
 }
 
 void Sm::drop_taken_replies() {
-  replies_.erase(replies_.begin(), replies_.begin() + static_cast<std::ptrdiff_t>(next_reply_));
+  port_.replies.erase(port_.replies.begin(),
+                      port_.replies.begin() + static_cast<std::ptrdiff_t>(next_reply_));
   next_reply_ = 0;
 }
 

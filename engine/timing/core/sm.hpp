@@ -42,7 +42,8 @@ class Sm {
 
   /// An SM with the specification's core model. deferral: core cycles from the issue of a deferred access
   /// until its value can be used; no window is longer.
-  static std::unique_ptr<Sm> make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral);
+  static std::unique_ptr<Sm> make(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral,
+                                  MemoryPort& port);
   virtual ~Sm() = default;
 
   /// Runs the cycles [begin, end).
@@ -58,21 +59,17 @@ class Sm {
   /// Warps of clusters may have been released by other SMs.
   void wake_clusters(Cycle now);
 
-  std::vector<MemoryReply>& replies() { return replies_; }
-  std::vector<MemoryRequest>& requests() { return requests_; }
   /// Lines to request from a shared instruction cache; the caller empties it.
   std::vector<LineFetch>& fetches() { return front_end_.caches().fetches(); }
   /// Delivers the answer of a shared instruction cache.
   void deliver(const LineArrival& arrival);
-  /// As LoadStoreUnit::take_departures().
-  void take_departures(std::vector<Cycle>& cycles) { load_store_.take_departures(cycles); }
   std::vector<CtaEnd>& ended_ctas() { return ended_; }
   std::vector<Deferred>& deferred() { return deferred_; }
 
   /// What a launch's controller observes, by launch slot.
   WarpObserver::Observed& observed(uint16_t slot) { return observer_.observed(slot); }
   std::vector<WarpTable::Latency>& latencies(uint16_t slot) { return warps_.latencies(slot); }
-  const Counters& counters(uint16_t slot) const { return recorder_.counters(slot); }
+  const Counters& counters(uint16_t slot) { return recorder_.counters(slot); }
   LaunchActivity& activity(uint16_t slot) { return recorder_.activity(slot); }
   /// The next cycle with something to do, as far as is known; ~0 if it only waits for others.
   Cycle next_event() const { return std::min(own_event_, next_outside_event()); }
@@ -81,7 +78,8 @@ class Sm {
   std::string describe_waits() const;
 
  protected:
-  Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral);
+  Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral,
+     MemoryPort& port);
 
   /// Places the CTAs and takes the instructions that have arrived.
   void take_arrivals(Cycle now);
@@ -124,13 +122,12 @@ class Sm {
   ActivityRecorder recorder_;
   WarpObserver observer_;
   AddressGenerator addresses_;
-  std::vector<MemoryRequest> requests_;
+  MemoryPort& port_;
   LoadStoreUnit load_store_;
   FrontEnd front_end_;
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
-  std::vector<MemoryReply> replies_;
-  size_t next_reply_ = 0;
+  size_t next_reply_ = 0;  // of the port
   struct Sleeper {
     Cycle until;
     uint32_t warp;

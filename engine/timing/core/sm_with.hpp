@@ -11,8 +11,8 @@ namespace simt {
 template <CoreModel Core>
 class SmWith final : public Sm {
  public:
-  SmWith(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral)
-      : Sm(spec, Core::traits, id, launch_slots, deferral),
+  SmWith(const Spec& spec, uint16_t id, uint32_t launch_slots, Cycle deferral, MemoryPort& port)
+      : Sm(spec, Core::traits, id, launch_slots, deferral, port),
         core_(CoreParts{spec_, warps_, pool_, front_end_, constant_cache_, load_store_,
                         recorder_.counters()}) {}
 
@@ -34,7 +34,8 @@ class SmWith final : public Sm {
 
 template <CoreModel Core>
 void SmWith<Core>::run(Cycle begin, Cycle end) {
-  load_store_.prefetch(begin, end, replies_);
+  load_store_.take_departures(port_.departures);
+  load_store_.prefetch(begin, end, port_.replies);
   for (Cycle now = begin; now < end;) {
     const Cycle outside = next_outside_event();
     const Cycle wake = std::min(end, std::min(own_event_, outside));
@@ -49,7 +50,6 @@ void SmWith<Core>::run(Cycle begin, Cycle end) {
     recorder_.sample(now, now + 1);
     ++now;
   }
-  recorder_.write_cycles();
   drop_taken_replies();
 }
 
@@ -66,7 +66,7 @@ void SmWith<Core>::tick(Cycle now, bool arrivals) {
   changed_ |= load_store_.write_back(now, [&](const DecodedInstruction& d, uint32_t w, uint8_t& written) {
     return core_.write_port_free(d, w, written);
   });
-  changed_ |= load_store_.cycle(now, replies_, next_reply_);
+  changed_ |= load_store_.cycle(now, port_.replies, next_reply_);
   finish_bulk_copies();
   if (load_store_.can_accept(now)) changed_ |= core_.send_access(now);
   changed_ |= core_.read_operands(recorder_.current_counters());

@@ -40,31 +40,37 @@ AddressMap::AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHa
     if (c == 'B') banks |= bit;
     if (c == 'C' || c == 'S') columns |= bit;
   }
-  bank_ = BitGather(banks);
-  row_ = BitGather(rows);
-  column_ = BitGather(columns);
+  bank_ = gather(banks);
+  row_ = gather(rows);
+  column_ = gather(columns);
   // The lowest bank bits choose the slice of a channel.
   uint64_t chooses_slice = 0;
   for (uint32_t i = 0; i < slice_bits_; ++i, banks &= banks - 1) chooses_slice |= banks & (~banks + 1);
-  slice_bits_of_ = BitGather(chooses_slice);
-  without_slice_ = BitGather(~chooses_slice);
+  slice_bits_of_ = gather(chooses_slice);
+  without_slice_ = gather(~chooses_slice);
+}
+
+/// mask: of the address without its channel number.
+AddressMap::BitGather AddressMap::gather(uint64_t mask) const {
+  if (!power_of_two_) return BitGather(mask);
+  const uint64_t below = (uint64_t{1} << spec_.channel_bit) - 1;
+  return BitGather((mask & below) | (mask & ~below) << channel_bits_);
 }
 
 uint32_t AddressMap::slice_of(uint64_t address) const {
   const uint64_t above = address >> spec_.channel_bit;
   const auto channel =
       static_cast<uint32_t>(power_of_two_ ? above & (spec_.channels - 1) : above % spec_.channels);
-  const auto low = static_cast<uint32_t>(slice_bits_of_.extract(without_channel(address)));
+  const auto low = static_cast<uint32_t>(slice_bits_of_.extract(gathered(address)));
   const uint64_t high = power_of_two_ ? above >> (channel_bits_ + slice_bits_) : above_channel(address);
   return hash_(count_, {address, high, channel, low});
 }
 
 DramLocation AddressMap::locate(uint64_t address) const {
-  const uint64_t rest = without_channel(address);
+  const uint64_t rest = gathered(address);
   DramLocation where;
   where.bank = static_cast<uint32_t>(bank_.extract(rest));
   where.row = static_cast<uint32_t>(row_.extract(rest));
-  where.column = static_cast<uint32_t>(column_.extract(rest));
   if (bank_xor_) where.bank ^= where.row;
   where.bank &= banks_ - 1;
   return where;

@@ -9,7 +9,7 @@ namespace simt {
 
 /// An address's location in the DRAM of its channel.
 struct DramLocation {
-  uint32_t bank = 0, row = 0, column = 0;
+  uint32_t bank = 0, row = 0;
 };
 
 /// Maps addresses to slices and DRAM banks, as GPGPU-Sim 4 does (docs/model/l2.md).
@@ -18,10 +18,14 @@ class AddressMap {
   AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom);
 
   DramLocation locate(uint64_t address) const;
+  /// Within the row.
+  uint32_t column(uint64_t address) const {
+    return static_cast<uint32_t>(column_.extract(gathered(address)));
+  }
   /// L2 slice of the whole GPU; its channel is slice / slices_per_channel.
   uint32_t slice_of(uint64_t address) const;
   /// The address within the slice, without channel and slice bits.
-  uint64_t local_address(uint64_t address) const { return without_slice_.extract(without_channel(address)); }
+  uint64_t local_address(uint64_t address) const { return without_slice_.extract(gathered(address)); }
 
  private:
   /// Gathers the bits of a mask, run by run.
@@ -51,6 +55,11 @@ class AddressMap {
     return above_channel(address) << spec_.channel_bit | (address & ((uint64_t{1} << spec_.channel_bit) - 1));
   }
 
+  /// What the gathers below take: the address itself if its channel number is in bits of its own, which they
+  /// then leave out.
+  uint64_t gathered(uint64_t address) const { return power_of_two_ ? address : without_channel(address); }
+  BitGather gather(uint64_t mask) const;
+
   AddressMapSpec spec_;
   bool power_of_two_;
   uint32_t channel_bits_, slice_bits_;
@@ -58,8 +67,7 @@ class AddressMap {
   SliceCount count_;
   bool bank_xor_;
   uint32_t banks_;
-  BitGather bank_, row_, column_, slice_bits_of_,
-      without_slice_;  // of the address without its channel number
+  BitGather bank_, row_, column_, slice_bits_of_, without_slice_;
 };
 
 }  // namespace simt

@@ -1,10 +1,9 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <numeric>
 #include <vector>
 
+#include "timing/memory/request.hpp"
 #include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
@@ -17,6 +16,14 @@ struct CrossbarPorts {
   uint32_t output_width = 1;  ///< packets an output accepts per cycle
 };
 
+/// The size of a packet.
+inline uint32_t packet_flits(const InterconnectSpec& spec, bool carries_data) {
+  if (spec.flit_bytes == 0) return 1;
+  constexpr uint32_t header_bytes = 8;
+  const uint32_t bytes = header_bytes + (carries_data ? sector_bytes : 0);
+  return (bytes + spec.flit_bytes - 1) / spec.flit_bytes;
+}
+
 /// One direction of the interconnect: a crossbar with a queue per input. In each interconnect cycle, every
 /// output accepts at most `output_width` packets.
 ///
@@ -24,9 +31,18 @@ struct CrossbarPorts {
 /// to ascending outputs can send several per cycle; packets behind a blocked head wait (as in GPGPU-Sim).
 /// Uniform traffic then achieves 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE Transactions on
 /// Communications 1987), and more if outputs look ahead (section V there).
-template <typename Packet>
 class Crossbar {
  public:
+  /// Packets stay where they are; what moves is their number.
+  struct Packet {
+    uint64_t tick : 50 = 0;  ///< interconnect cycle from which the outputs see it
+    uint64_t flits : 6 = 1;
+    uint64_t sectors : 8 = 1;
+    uint32_t number = 0;
+    uint16_t output = 0;
+    uint16_t slot = 0;  ///< launch slot
+  };
+
   Crossbar(uint32_t inputs, uint32_t outputs, NetworkArbiter arbiter, CrossbarPorts ports)
       : inputs_(inputs),
         outputs_(outputs),
@@ -34,41 +50,52 @@ class Crossbar {
         ports_(ports),
         input_words_((inputs + 63) / 64),
         queues_(inputs),
+        shown_(inputs),
+        late_(input_words_),
+        due_(inputs),
         wanted_(size_t{outputs} * input_words_),
         requested_((outputs + 63) / 64),
         next_input_(outputs),
+        taken_at_(arbiter == NetworkArbiter::RoundRobin ? outputs : 0, never),
         sent_(ports.look_ahead > 1 ? inputs : 0),
         exhausted_(input_words_) {}
 
-  void push(uint32_t input, uint32_t output, Packet packet) {
-    waiting_inputs_ += queues_[input].empty();
-    queues_[input].push_back({output, std::move(packet)});
-    if (queues_[input].size() <= ports_.look_ahead) announce(input, output);
+  /// Packets join an input's queue at its end, in ascending ticks; notice() of the input follows before the
+  /// crossbar advances. Different queues may be filled on different threads.
+  RingQueue<Packet>& queue(uint32_t input) { return queues_[input]; }
+  void notice(uint32_t input) {
+    if (queues_[input].size() > shown_[input] && shown_[input] < ports_.look_ahead && !is_late(input))
+      await_next(input);
   }
-  bool idle() const { return waiting_inputs_ == 0; }
+  /// The first cycle, from `tick` on, in which a packet can move; ~0 if there is none.
+  uint64_t next_tick(uint64_t tick) const {
+    if (waiting_inputs_ > 0) return tick;
+    return earliest_ == never ? never : std::max(tick, earliest_);
+  }
+  bool empty() const { return next_tick(0) == never; }
 
   /// One cycle. Calls has_room(output), which tells whether the output's buffer accepts a packet, and
-  /// move(input, output, packet) for each packet that moves. Returns how many heads had to wait.
+  /// move(input, packet) for each packet that moves. Returns how many heads had to wait.
   template <typename HasRoom, typename Move>
-  uint64_t advance(HasRoom has_room, Move move) {
+  uint64_t advance(uint64_t tick, HasRoom has_room, Move move) {
+    if (earliest_ <= tick) show_late(tick);
     uint64_t moved = 0;
     const uint64_t heads = waiting_inputs_;
     if (arbiter_ == NetworkArbiter::RoundRobin) {
-      std::vector<bool> taken(outputs_, false);
-      for (uint32_t i = 0; i < inputs_; ++i) {
-        const uint32_t input = (i + first_input_) % inputs_;
-        if (queues_[input].empty()) continue;
+      for (uint32_t i = 0, input = first_input_; i < inputs_;
+           ++i, input = input + 1 < inputs_ ? input + 1 : 0) {
+        if (shown_[input] == 0) continue;
         const uint32_t output = queues_[input].front().output;
-        if (taken[output] || !has_room(output)) continue;
-        taken[output] = true;
-        take(input, output, move);
+        if (taken_at_[output] == tick || !has_room(output)) continue;
+        taken_at_[output] = tick;
+        take(input, output, tick, move);
         ++moved;
       }
       first_input_ = (first_input_ + 1) % inputs_;
       return heads - moved;
     }
     if (ports_.look_ahead > 1) {
-      moved = advance_looking_ahead(has_room, move);
+      moved = advance_looking_ahead(tick, has_room, move);
       return heads > moved ? heads - moved : 0;
     }
     for (uint32_t word = 0; word < requested_.size(); ++word) {
@@ -79,9 +106,7 @@ class Crossbar {
         done |= (uint64_t{2} << bit) - 1;
         const uint32_t output = word * 64 + bit;
         if (!has_room(output)) continue;
-        const uint32_t input = first_wanting(output);
-        take(input, output, move);
-        next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
+        take_head(first_wanting(output), output, tick, move);
         ++moved;
       }
     }
@@ -90,17 +115,51 @@ class Crossbar {
 
  private:
   static constexpr uint32_t none = ~0u;
-  struct Queued {
-    uint32_t output;
-    Packet packet;
-  };
+  static constexpr uint64_t never = ~uint64_t{0};
 
   uint64_t* wanted(uint32_t output) { return &wanted_[size_t{output} * input_words_]; }
   const uint64_t* wanted(uint32_t output) const { return &wanted_[size_t{output} * input_words_]; }
 
+  bool is_late(uint32_t input) const { return late_[input / 64] >> (input % 64) & 1; }
+  /// The first packet that the outputs do not see, which they could, will be shown in its tick.
+  void await_next(uint32_t input) {
+    due_[input] = queues_[input][shown_[input]].tick;
+    earliest_ = std::min(earliest_, due_[input]);
+    late_[input / 64] |= uint64_t{1} << (input % 64);
+  }
+  void show_late(uint64_t tick) {
+    earliest_ = never;
+    for (uint32_t word = 0; word < input_words_; ++word)
+      for (uint64_t rest = late_[word]; rest; rest &= rest - 1) {
+        const uint32_t input = word * 64 + static_cast<uint32_t>(__builtin_ctzll(rest));
+        if (due_[input] > tick) {
+          earliest_ = std::min(earliest_, due_[input]);
+          continue;
+        }
+        late_[word] &= ~(rest & -rest);
+        show_next(input, tick);
+      }
+  }
+  /// Shows the outputs what they can see of the queue in this cycle.
+  void show_next(uint32_t input, uint64_t tick) {
+    const RingQueue<Packet>& queue = queues_[input];
+    uint32_t& shown = shown_[input];
+    const bool none_before = shown == 0;
+    while (shown < ports_.look_ahead && shown < queue.size()) {
+      const Packet& next = queue[shown];
+      if (next.tick > tick) {
+        if (!is_late(input)) await_next(input);
+        break;
+      }
+      announce(input, next.output);
+      ++shown;
+    }
+    waiting_inputs_ += none_before && shown > 0;
+  }
+
   /// The first output to choose changes each cycle.
   template <typename HasRoom, typename Move>
-  uint64_t advance_looking_ahead(HasRoom& has_room, Move& move) {
+  uint64_t advance_looking_ahead(uint64_t tick, HasRoom& has_room, Move& move) {
     uint64_t moved = 0;
     std::fill(sent_.begin(), sent_.end(), 0);
     std::fill(exhausted_.begin(), exhausted_.end(), 0);
@@ -116,9 +175,9 @@ class Crossbar {
           for (uint32_t n = 0; n < ports_.output_width; ++n) {
             const uint32_t input = first_wanting(output);
             if (input == none || !has_room(output)) break;
-            take(input, output, move);
+            take(input, output, tick, move);
             if (++sent_[input] == ports_.input_width) exhausted_[input / 64] |= uint64_t{1} << (input % 64);
-            next_input_[output] = (input + 1) % inputs_;
+            next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
             ++moved;
           }
         }
@@ -137,7 +196,8 @@ class Crossbar {
   void withdraw(uint32_t input, uint32_t output) {
     uint64_t* inputs = wanted(output);
     inputs[input / 64] &= ~(uint64_t{1} << (input % 64));
-    const uint64_t any = std::accumulate(inputs, inputs + input_words_, uint64_t{0}, std::bit_or<>());
+    uint64_t any = 0;
+    for (uint32_t word = 0; word < input_words_; ++word) any |= inputs[word];
     if (!any) requested_[output / 64] &= ~(uint64_t{1} << (output % 64));
   }
 
@@ -155,45 +215,67 @@ class Crossbar {
   }
 
   template <typename Move>
-  void take(uint32_t input, uint32_t output, Move& move) {
-    RingQueue<Queued>& queue = queues_[input];
-    if (ports_.look_ahead == 1) {
-      withdraw(input, output);
-      move(input, output, queue.front().packet);
-      queue.pop_front();
-      if (queue.empty())
-        --waiting_inputs_;
-      else
-        announce(input, queue.front().output);
-      return;
-    }
-    const auto seen = [&] { return std::min<size_t>(ports_.look_ahead, queue.size()); };
+  void take(uint32_t input, uint32_t output, uint64_t tick, Move& move) {
+    RingQueue<Packet>& queue = queues_[input];
     size_t at = 0;
-    while (queue[at].output != output) ++at;
-    Packet packet = std::move(queue[at].packet);
+    if (ports_.look_ahead > 1)
+      while (queue[at].output != output) ++at;
+    const Packet packet = queue[at];
     queue.erase(at);
-    waiting_inputs_ -= queue.empty();
-    withdraw(input, output);
-    if (seen() == ports_.look_ahead) announce(input, queue[seen() - 1].output);
-    for (; at < seen(); ++at)
-      if (queue[at].output == output) announce(input, output);
-    move(input, output, std::move(packet));
+    waiting_inputs_ -= --shown_[input] == 0;
+    bool more = false;  // for the same output
+    for (; at < shown_[input] && !more; ++at) more = queue[at].output == output;
+    if (!more) withdraw(input, output);
+    show_next(input, tick);
+    move(input, packet);
+  }
+
+  /// take(), where outputs see only the heads of the queues, and the input's turn is over.
+  template <typename Move>
+  void take_head(uint32_t input, uint32_t output, uint64_t tick, Move& move) {
+    RingQueue<Packet>& queue = queues_[input];
+    const Packet packet = queue.front();
+    queue.pop_front();
+    next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
+    const uint32_t word = input / 64;
+    const uint64_t bit = uint64_t{1} << (input % 64);
+    uint64_t* inputs = wanted(output);
+    inputs[word] ^= bit;
+    uint64_t any = inputs[0];
+    for (uint32_t i = 1; i < input_words_; ++i) any |= inputs[i];
+    if (!any) requested_[output / 64] ^= uint64_t{1} << (output % 64);
+    if (!queue.empty() && queue.front().tick <= tick) {
+      const uint32_t next = queue.front().output;
+      wanted(next)[word] |= bit;
+      requested_[next / 64] |= uint64_t{1} << (next % 64);
+    } else {
+      shown_[input] = 0;
+      --waiting_inputs_;
+      if (!queue.empty()) await_next(input);
+    }
+    move(input, packet);
   }
 
   uint32_t inputs_, outputs_;
   NetworkArbiter arbiter_;
   CrossbarPorts ports_;
   uint32_t input_words_;  // of 64 bits, one bit per input
-  std::vector<RingQueue<Queued>> queues_;
+  std::vector<RingQueue<Packet>> queues_;
+  std::vector<uint32_t> shown_;  // per input: packets at the head of its queue that outputs see
+  // Inputs of whose queue outputs could see more than has come, and when it comes.
+  std::vector<uint64_t> late_;
+  std::vector<uint64_t> due_;
+  uint64_t earliest_ = never;  // of these
   // Per output: inputs that have a packet for it among those visible to outputs.
   std::vector<uint64_t> wanted_;
   std::vector<uint64_t> requested_;  // outputs for which some input has one
   std::vector<uint32_t> next_input_;
+  std::vector<uint64_t> taken_at_;   // with round_robin: cycle in which an output last took a packet
   std::vector<uint32_t> sent_;       // by each input in this cycle
   std::vector<uint64_t> exhausted_;  // inputs that cannot send more in this cycle
   uint32_t first_output_ = 0;
   uint32_t first_input_ = 0;
-  uint64_t waiting_inputs_ = 0;  // whose queue is not empty
+  uint64_t waiting_inputs_ = 0;  // of which outputs see packets
 };
 
 }  // namespace simt

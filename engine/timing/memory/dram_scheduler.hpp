@@ -12,12 +12,13 @@ struct DramSpec;
 /// A transfer between a slice and DRAM: one sector, or the modified sectors of an evicted line.
 struct DramRequest {
   uint64_t address = 0;
-  uint32_t bank = 0, row = 0;
-  uint32_t slice = 0;  ///< within the channel
-  uint32_t sectors = 1;
-  uint16_t slot = 0;
-  bool write = false;
+  uint32_t row = 0;
   uint32_t mshr = 0;  ///< of the slice, that waits for a read
+  uint16_t slot = 0;
+  uint16_t slice = 0;  ///< within the channel
+  uint8_t bank = 0;    ///< at most 64
+  uint8_t sectors = 1;
+  bool write = false;
 };
 
 /// Holds a channel's requests that are not yet in a bank, and chooses among them.

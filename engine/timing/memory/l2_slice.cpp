@@ -21,47 +21,77 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
     : spec_(spec),
       map_(map),
       index_(slice),
-      in_channel_(slice % spec.address_map.slices_per_channel),
+      in_channel_(static_cast<uint16_t>(slice % spec.address_map.slices_per_channel)),
       partitions_(partitions),
       partition_(partitions.of_slice(slice)),
       counters_(counters),
       activity_(counters.size()),
       cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
 
-void L2Slice::arrive(const MemoryRequest& packet, uint64_t cycle) {
-  const bool far = partitions_.of_port(packet.sm) != partition_;
-  for (uint32_t s = 0; s < packet.sectors; ++s) {
-    const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-    MemoryRequest request = packet;
-    request.address += uint64_t{s} * sector_bytes;
-    request.sectors = 1;
-    const uint32_t access = add_access(request, an_sm);
+void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
+  const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
+  const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
+  for (uint32_t s = 0; s < sectors; ++s) {
+    uint32_t access = packet;
+    if (s > 0) {
+      access = take_place();
+      accesses_[access] = accesses_[packet];
+      CacheAccess& asked = accesses_[access].asked;
+      asked.address += uint64_t{s} * sector_bytes;
+      asked.token = access;
+      asked.set_address = map_.local_address(asked.address);
+    }
     if (far)
       insert_by_time(far_, {ready, access});
     else
       near_.push_back({ready, access});
-    wake_ = std::min(wake_, ready);
   }
+  wake_ = std::min(wake_, ready);
 }
 
-uint32_t L2Slice::add_access(const MemoryRequest& request, uint32_t asker) {
+uint32_t L2Slice::take_place() {
   if (free_accesses_.empty()) {
-    accesses_.push_back({request, map_.local_address(request.address), asker});
+    accesses_.emplace_back();
     return static_cast<uint32_t>(accesses_.size() - 1);
   }
-  const uint32_t access = free_accesses_.back();
+  const uint32_t place = free_accesses_.back();
   free_accesses_.pop_back();
   if (!free_accesses_.empty()) simt::prefetch(&accesses_[free_accesses_.back()]);
-  accesses_[access] = {request, map_.local_address(request.address), asker};
-  return access;
+  return place;
+}
+
+uint32_t L2Slice::place(const MemoryRequest& packet) {
+  const uint32_t place = take_place();
+  Access& access = accesses_[place];
+  access.asked.address = packet.address;
+  access.asked.token = place;
+  access.asked.set_address = map_.local_address(packet.address);
+  access.asked.set = CacheAccess::unknown;
+  access.asked.byte_mask = packet.byte_mask;
+  access.asked.write = packet.write;
+  access.asked.atomic = packet.kind == AccessKind::Atomic;
+  access.asked.kind = packet.kind;
+  access.asked.slot = packet.slot;
+  access.token = packet.token;
+  access.asker = an_sm;
+  access.port = packet.sm;
+  return place;
 }
 
 void L2Slice::arrive_from_far(const FarMessage& message) {
   switch (message.kind) {
-    case FarKind::Read:
-      insert_by_time(asked_, {message.ready, add_access(message.request, message.from)});
+    case FarKind::Read: {
+      MemoryRequest read;
+      read.address = message.address;
+      read.token = message.mshr;
+      read.kind = message.access;
+      read.slot = message.slot;
+      const uint32_t access = place(read);
+      accesses_[access].asker = message.from;
+      insert_by_time(asked_, {message.ready, access});
       wake_ = std::min(wake_, message.ready);
       break;
+    }
     case FarKind::Data:
       insert_by_time(far_data_, message);
       wake_ = std::min(wake_, message.ready);
@@ -69,7 +99,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
     case FarKind::Written:
       // The slice has been simulated up to the time the message was sent, so older messages can be applied.
       drop_outdated(message.ready - partitions_.there());
-      insert_by_time(outdated_, {message.ready, message.request.address});
+      insert_by_time(outdated_, {message.ready, message.address});
       break;
   }
 }
@@ -79,32 +109,34 @@ void L2Slice::drop_outdated(uint64_t cycle) {
     drop_copy(outdated_.front().address);
 }
 
-void L2Slice::tell_of_write(const MemoryRequest& request, uint64_t cycle) {
-  MemoryRequest written;
-  written.address = request.address;
-  for (uint32_t p = 0; p < partitions_.count(); ++p)
-    if (p != partition_)
-      far_messages_.push_back(
-          {cycle + partitions_.there(), partitions_.partner(index_, p), index_, FarKind::Written, written});
+void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
+  for (uint32_t p = 0; p < partitions_.count(); ++p) {
+    if (p == partition_) continue;
+    FarMessage message;
+    message.ready = cycle + partitions_.there();
+    message.address = address;
+    message.to = partitions_.partner(index_, p);
+    message.kind = FarKind::Written;
+    far_messages_.push_back(message);
+  }
 }
 
-void L2Slice::answer(uint32_t access, uint64_t cycle) {
-  free_accesses_.push_back(access);
-  const MemoryRequest& request = accesses_[access].request;
-  const uint32_t asker = accesses_[access].asker;
-  if (request.kind == AccessKind::L1Writeback) return;  // no reply needed
-  if (asker != an_sm) {
-    far_messages_.push_back({cycle + partitions_.back(), asker, index_, FarKind::Data, request});
+void L2Slice::answer(uint32_t place, uint64_t cycle) {
+  const Access& access = accesses_[place];
+  if (access.asker == an_sm && access.asked.kind != AccessKind::L1Writeback) {
+    replies_.push_back(place);
     return;
   }
-  Reply reply;
-  reply.reply.address = request.address;
-  reply.reply.token = request.token;
-  reply.reply.kind = request.kind;
-  reply.reply.write = request.write;
-  reply.sm = request.sm;
-  reply.slot = request.slot;
-  replies_.push_back(reply);
+  if (access.asker != an_sm) {
+    FarMessage message;
+    message.ready = cycle + partitions_.back();
+    message.address = access.asked.address;
+    message.to = access.asker;
+    message.mshr = static_cast<uint32_t>(access.token);
+    message.kind = FarKind::Data;
+    far_messages_.push_back(message);
+  }
+  release(place);
 }
 
 void L2Slice::look_up_next(uint64_t cycle) {
@@ -116,7 +148,7 @@ void L2Slice::look_up_next(uint64_t cycle) {
   if (requests_.empty()) return;
   if (refused_) {
     ++access_order_;
-    ++counters_[accesses_[requests_.front()].request.slot][Counter::l2_reservation_fail];
+    ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
     return;
   }
   const uint64_t accesses = access_order_;
@@ -126,27 +158,18 @@ void L2Slice::look_up_next(uint64_t cycle) {
     refused_ = access_order_ != accesses;  // it was the cache that refused
 }
 
-bool L2Slice::look_up(uint32_t asked, uint64_t cycle) {
-  const MemoryRequest& request = accesses_[asked].request;
+bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
+  CacheAccess& access = accesses_[place].asked;
   const bool lives_far =
-      partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(request.address)) != partition_;
+      partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
   // Some MSHRs are reserved for requests from other slices, which never wait for another slice.
-  if (lives_far && !request.write &&
+  if (lives_far && !access.write &&
       waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
     return false;
-  CacheAccess access;
-  access.address = request.address;
-  access.set_address = accesses_[asked].set_address;
-  access.token = asked;
   access.time = ++access_order_;
-  access.byte_mask = request.byte_mask;
-  access.write = request.write;
-  access.atomic = request.kind == AccessKind::Atomic;
-  access.kind = request.kind;
-  access.slot = request.slot;
-  Counters& counters = counters_[request.slot];
+  Counters& counters = counters_[access.slot];
   // Likewise, one way of each set is reserved: two slices whose sets wait for each other would deadlock.
-  const bool waits = lives_far && !request.write && !cache_.leaves_a_way(access);
+  const bool waits = lives_far && !access.write && !cache_.leaves_a_way(access);
   const CacheOutcome outcome = waits ? CacheOutcome::ReservationFail : cache_.access(access);
   if (outcome == CacheOutcome::ReservationFail) {
     ++counters[Counter::l2_reservation_fail];
@@ -158,33 +181,33 @@ bool L2Slice::look_up(uint32_t asked, uint64_t cycle) {
   if (asks_far) {
     ++waiting_for_far_;
   } else {
-    ++counters.l2_at(request.kind, outcome);
-    ++activity_[request.slot].lookups;
-    activity_[request.slot].hits += outcome == CacheOutcome::Hit;
+    ++counters.l2_at(access.kind, outcome);
+    ++activity_[access.slot].lookups;
+    activity_[access.slot].hits += outcome == CacheOutcome::Hit;
   }
   // A write-back occupies the data port, and so does a write, above all if it changes a part of a sector.
-  const bool merges = request.byte_mask != ~0u && outcome == CacheOutcome::Hit;
-  const uint32_t interval = !request.write ? 1u
-                            : merges       ? spec_.l2.partial_write_interval
-                                           : spec_.l2.write_interval;
+  const bool merges = access.byte_mask != ~0u && outcome == CacheOutcome::Hit;
+  const uint32_t interval = !access.write ? 1u
+                            : merges      ? spec_.l2.partial_write_interval
+                                          : spec_.l2.write_interval;
   port_free_at_ = cycle + std::max(interval, cache_.last_evicted_sectors() * sector_bytes /
                                                  std::max(1u, spec_.l2.port_bytes));
-  if (request.write || access.atomic) tell_of_write(request, cycle);
-  if (request.write || outcome == CacheOutcome::Hit) answer(asked, cycle);
+  if (partitions_.count() > 1 && (access.write || access.atomic)) tell_of_write(access.address, cycle);
+  if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
   return true;
 }
 
-void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) const {
+void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
   const uint64_t most = end - begin;  // one look-up a cycle
   // Requests that are left over from the last window wait for something: few of them will be looked up.
   const uint64_t left = std::min<uint64_t>(requests_.size(), refused_ ? 1 : (most + 3) / 4);
   const auto for_each = [&](auto use) {
-    for (size_t i = 0; i < left; ++i) use(accesses_[requests_[i]]);
+    for (size_t i = 0; i < left; ++i) use(accesses_[requests_[i]].asked);
     for (size_t i = 0; i + requests_.size() < most && i < near_.size() && near_[i].ready < end; ++i)
-      use(accesses_[near_[i].access]);
+      use(accesses_[near_[i].access].asked);
   };
-  for_each([this](const Access& a) { cache_.prefetch_access(a.request.address); });
-  for_each([this](const Access& a) { cache_.prefetch_found(a.request.address, a.set_address); });
+  for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
+  for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
 }
 
 void L2Slice::tick(uint64_t cycle) {
@@ -193,8 +216,7 @@ void L2Slice::tick(uint64_t cycle) {
     answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
   }
   if (!far_data_.empty() && far_data_.front().ready <= cycle) {
-    const MemoryRequest& data = far_data_.front().request;
-    from_dram_.push_back({data.address, static_cast<uint32_t>(data.token)});
+    from_dram_.push_back({far_data_.front().address, far_data_.front().mshr});
     far_data_.pop_front();
     --waiting_for_far_;
   }
@@ -208,15 +230,18 @@ void L2Slice::tick(uint64_t cycle) {
     const uint32_t home = partitions_.count() > 1 ? map_.slice_of(miss.address) : index_;
     if (partitions_.of_slice(home) == partition_) {
       const DramLocation where = map_.locate(miss.address);
-      to_dram_.push_back(
-          {miss.address, where.bank, where.row, in_channel_, miss.sectors, miss.slot, miss.write, miss.mshr});
+      to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
+                          static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
     } else {
-      MemoryRequest request;
-      request.address = miss.address;
-      request.token = miss.mshr;
-      request.kind = miss.kind;
-      request.slot = miss.slot;
-      far_messages_.push_back({cycle + partitions_.there(), home, index_, FarKind::Read, request});
+      FarMessage message;
+      message.ready = cycle + partitions_.there();
+      message.address = miss.address;
+      message.to = home;
+      message.from = index_;
+      message.mshr = miss.mshr;
+      message.access = miss.kind;
+      message.slot = miss.slot;
+      far_messages_.push_back(message);
     }
     cache().pop_miss();
   }

@@ -23,11 +23,16 @@ struct SliceActivity {
 /// when DRAM, or the slice of another partition where the sector lives, has answered.
 class L2Slice {
  public:
+  static constexpr uint32_t an_sm = ~0u;
+
   L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
           std::vector<Counters>& counters);
 
+  /// A place for a packet, which it keeps while it is in the request network, and one sector of it until its
+  /// reply has left the reply network: what moves through queues is the number of the place.
+  uint32_t place(const MemoryRequest& packet);
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
-  void arrive(const MemoryRequest& packet, uint64_t cycle);
+  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle);
 
   /// A message between slices of different partitions.
   enum class FarKind : uint8_t {
@@ -37,10 +42,13 @@ class L2Slice {
   };
   struct FarMessage {
     uint64_t ready = 0;  ///< L2 cycle in which it arrives
-    uint32_t to = 0;     ///< slice
+    uint64_t address = 0;
+    uint32_t to = 0;  ///< slice
     uint32_t from = 0;
+    uint32_t mshr = 0;  ///< of the slice that reads
     FarKind kind = FarKind::Read;
-    MemoryRequest request{};
+    AccessKind access = AccessKind::GlobalRead;
+    uint16_t slot = 0;
   };
   /// Messages in flight, by ascending `ready`. The caller delivers them with arrive_from_far() before their
   /// destination reaches that cycle.
@@ -59,13 +67,21 @@ class L2Slice {
   bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
 
   bool has_reply() const { return !replies_.empty(); }
-  struct Reply {
-    MemoryReply reply;
-    uint16_t sm = 0;
-    uint16_t slot = 0;
+  /// A request of an SM, or of another port of the interconnect, or of another slice.
+  struct alignas(64) Access {
+    CacheAccess asked{};
+    uint64_t token = 0;  // of the port or slice
+    uint32_t asker = an_sm;
+    uint16_t port = 0;
   };
-  const Reply& front_reply() const { return replies_.front(); }
-  void pop_reply() { replies_.pop_front(); }
+  const Access& operator[](uint32_t place) const { return accesses_[place]; }
+  /// The place of the reply that leaves next; the caller releases it.
+  uint32_t pop_reply() {
+    const uint32_t reply = replies_.front();
+    replies_.pop_front();
+    return reply;
+  }
+  void release(uint32_t place) { free_accesses_.push_back(place); }
 
   bool has_dram_request() const { return !to_dram_.empty(); }
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
@@ -78,7 +94,7 @@ class L2Slice {
 
   /// Bring what the look-ups before L2 cycle `end`, and fills with data from DRAM, will touch into the host's
   /// caches.
-  void prefetch_accesses(uint64_t begin, uint64_t end) const;
+  void prefetch_accesses(uint64_t begin, uint64_t end);
   void prefetch_mshr(const DramRequest& request) const {
     cache_.prefetch_mshr(request.mshr, request.address);
   }
@@ -96,34 +112,28 @@ class L2Slice {
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
 
  private:
-  static constexpr uint32_t an_sm = ~0u;
-  struct Access {
-    MemoryRequest request;
-    uint64_t set_address = 0;  // as CacheAccess
-    uint32_t asker = an_sm;    // slice of another partition that requests it
-  };
   struct Delayed {
     uint64_t ready;
-    uint32_t access;  // its place in accesses_
+    uint32_t access;
   };
-  uint32_t add_access(const MemoryRequest& request, uint32_t asker);
+  /// A free place, whose contents are old.
+  uint32_t take_place();
   void look_up_next(uint64_t cycle);
-  bool look_up(uint32_t access, uint64_t cycle);  ///< false: refused, to be retried
-  void tell_of_write(const MemoryRequest& request, uint64_t cycle);
+  bool look_up(uint32_t place, uint64_t cycle);  ///< false: refused, to be retried
+  void tell_of_write(uint64_t address, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
-  /// Answers an access, whose place becomes free.
-  void answer(uint32_t access, uint64_t cycle);
+  void answer(uint32_t place, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
   // What the channel reads in every cycle.
   uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies
-  RingQueue<Reply> replies_;
+  RingQueue<uint32_t> replies_;
   RingQueue<DramRequest> to_dram_;
 
   const Spec& spec_;
   const AddressMap& map_;
   uint32_t index_;  // of the GPU's slices
-  uint32_t in_channel_;
+  uint16_t in_channel_;
   const L2Partitions& partitions_;
   uint32_t partition_;
   std::vector<Counters>& counters_;
@@ -140,14 +150,14 @@ class L2Slice {
   };
   RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
-  RingQueue<uint32_t> requests_;  // places in accesses_
-  bool refused_ = false;          // the first of them, by the cache as it is now
+  RingQueue<uint32_t> requests_;
+  bool refused_ = false;  // the first of them, by the cache as it is now
   struct Filled {
     uint64_t address;
     uint32_t mshr;
   };
   RingQueue<Filled> from_dram_;
-  std::vector<Access> accesses_;  // from arrival to answer; the cache's tokens are their places
+  std::vector<Access> accesses_;  // the cache's tokens are their places
   std::vector<uint32_t> free_accesses_;
   uint64_t port_free_at_ = 0;
   uint64_t access_order_ = 0;

@@ -5,7 +5,7 @@
 namespace simt {
 
 MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions,
-                             uint32_t channel, uint32_t launch_slots)
+                             Crossbar& network, uint32_t channel, uint32_t launch_slots)
     : spec_(spec),
       counters_(launch_slots),
       dram_(spec.dram, counters_),
@@ -17,11 +17,12 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
       l2_to_network_{spec.clock.l2_mhz.khz, spec.clock.interconnect_mhz.khz},
       l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
-                    (spec.address_map.slices_per_channel - 1)) {
+                    (spec.address_map.slices_per_channel - 1)),
+      network_(network),
+      first_slice_(channel * spec.address_map.slices_per_channel) {
   const uint32_t slices = spec.address_map.slices_per_channel;
   for (uint32_t s = 0; s < slices; ++s)
-    slices_.push_back(std::make_unique<L2Slice>(spec, map, partitions, channel * slices + s, counters_));
-  sent_.resize(slices);
+    slices_.push_back(std::make_unique<L2Slice>(spec, map, partitions, first_slice_ + s, counters_));
   refused_.resize(slices);
   departures_.resize(slices);
   in_network_.resize(slices);
@@ -49,9 +50,24 @@ void MemoryChannel::send_replies(uint64_t tick) {
       }
     if (in_network_[s] >= spec_.interconnect.input_buffer) continue;
     ++in_network_[s];
-    sent_[s].push_back({tick, slices_[s]->front_reply()});
-    slices_[s]->pop_reply();
+    const uint32_t reply = slices_[s]->pop_reply();
+    const L2Slice::Access& access = (*slices_[s])[reply];
+    network_.queue(first_slice_ + s)
+        .push_back({tick, packet_flits(spec_.interconnect, !access.asked.write), 1, reply, access.port,
+                    access.asked.slot});
   }
+}
+
+void MemoryChannel::refuse(uint32_t s) {
+  RingQueue<Refusal>& refused = refused_[s];
+  if (!refused.empty() && refused.back().end == l2_tick_)
+    ++refused.back().end;
+  else
+    refused.push_back({l2_tick_, l2_tick_ + 1});
+}
+
+bool MemoryChannel::has_reply() const {
+  return std::any_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->has_reply(); });
 }
 
 bool MemoryChannel::dram_works() const {
@@ -142,19 +158,19 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     }
     // In each step, replies leave first, then DRAM runs, then the slices.
     for (; network_due_ <= l2_tick_; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-      send_replies(network_tick_);
+      if (has_reply()) send_replies(network_tick_);
     for (; dram_due_ <= l2_tick_; dram_due_ = dram_to_l2_.at_or_after(++dram_tick_))
       if (dram_works()) dram_tick(dram_tick_, dram_due_);
     for (uint32_t s = 0; s < slices_.size(); ++s) {
       L2Slice& slice = *slices_[s];
       if (!slice.due(l2_tick_)) continue;
-      if (!slice.accepts()) refused_[s].push_back(l2_tick_);
+      if (!slice.accepts()) refuse(s);
       slice.tick(l2_tick_);
     }
     ++l2_tick_;
   }
   for (; network_tick_ < network_end; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-    send_replies(network_tick_);
+    if (has_reply()) send_replies(network_tick_);
 }
 
 }  // namespace simt

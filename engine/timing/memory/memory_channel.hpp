@@ -6,6 +6,7 @@
 #include "stats/counters.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/clock.hpp"
+#include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
 #include "timing/memory/l2_slice.hpp"
 #include "timing/ring_queue.hpp"
@@ -17,20 +18,19 @@ namespace simt {
 /// channels between exchanges with the interconnect.
 class MemoryChannel {
  public:
-  MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t channel,
-                uint32_t launch_slots);
+  /// Its slices put their replies into `network`, whose inputs are the GPU's slices.
+  MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, Crossbar& network,
+                uint32_t channel, uint32_t launch_slots);
 
   /// Runs all ticks up to and including those of core cycle `last_core_cycle`.
   void run(uint64_t last_core_cycle);
 
-  struct Sent {
-    uint64_t tick = 0;  ///< interconnect cycle in which the slice put it into the reply network
-    L2Slice::Reply reply{};
+  /// L2 cycles [begin, end) in which a slice refuses packets.
+  struct Refusal {
+    uint64_t begin, end;
   };
-  /// Replies put into the network by slice `s` of the channel since the caller emptied the list.
-  std::vector<Sent>& sent(uint32_t s) { return sent_[s]; }
-  /// L2 cycles, since the caller emptied the list, in which slice `s` refused packets.
-  RingQueue<uint64_t>& refused(uint32_t s) { return refused_[s]; }
+  /// Those of slice `s` since the caller emptied the list, in order.
+  RingQueue<Refusal>& refused(uint32_t s) { return refused_[s]; }
   /// A reply of slice `s` leaves the reply network's input buffer; its entry is free from interconnect cycle
   /// `tick`.
   void reply_left(uint32_t s, uint64_t tick) { departures_[s].push_back(tick); }
@@ -48,7 +48,10 @@ class MemoryChannel {
   /// Brings what the L2 cycles before `end` will touch into the host's caches, all at once: the last window
   /// left little there.
   void prefetch(uint64_t end) const;
+  bool has_reply() const;  ///< whether a slice has one to send
   void send_replies(uint64_t tick);
+  /// Slice `s` refuses packets in the L2 cycle at hand.
+  void refuse(uint32_t s);
   void dram_tick(uint64_t tick, uint64_t now);
   /// Whether a tick of the DRAM could do more than refresh banks, which can be made up for.
   bool dram_works() const;
@@ -71,8 +74,10 @@ class MemoryChannel {
   uint32_t last_served_ = 0;  // slice
   std::vector<uint32_t> own_credit_;
   uint32_t shared_credit_ = 0, shared_limit_;
-  std::vector<std::vector<Sent>> sent_;
-  std::vector<RingQueue<uint64_t>> refused_, departures_;
+  Crossbar& network_;
+  uint32_t first_slice_;  // of the GPU's slices
+  std::vector<RingQueue<Refusal>> refused_;
+  std::vector<RingQueue<uint64_t>> departures_;
   std::vector<uint64_t> in_network_;
 };
 

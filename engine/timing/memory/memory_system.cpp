@@ -6,81 +6,32 @@
 #include <stdexcept>
 
 namespace simt {
-namespace {
-
-/// Takes items from lists, one list per sender, each item in its tick of a network.
-template <typename Item, typename TickOf>
-class Senders {
- public:
-  explicit Senders(TickOf tick_of) : tick_of_(tick_of) {}
-  /// `items`: in ascending ticks.
-  void add(uint32_t number, std::vector<Item>& items) {
-    if (items.empty()) return;
-    due_.push_back(tick_of_(items.front()));
-    earliest_ = std::min(earliest_, due_.back());
-    lists_.push_back({number, 0, &items});
-  }
-  /// Tick of the next item; ~0 if there is none.
-  uint64_t earliest() const { return earliest_; }
-  /// Calls use(sender, item) for the items of ticks up to `tick`, sender by sender.
-  template <typename Use>
-  void take(uint64_t tick, Use use) {
-    if (earliest_ > tick) return;
-    earliest_ = never;
-    for (size_t i = 0; i < due_.size(); ++i) {
-      while (due_[i] <= tick) {
-        List& list = lists_[i];
-        use(list.number, (*list.items)[list.taken++]);
-        due_[i] = list.taken < list.items->size() ? tick_of_((*list.items)[list.taken]) : never;
-      }
-      earliest_ = std::min(earliest_, due_[i]);
-    }
-  }
-  /// Removes what has been taken from the lists.
-  void drop_taken() {
-    for (const List& list : lists_)
-      list.items->erase(list.items->begin(), list.items->begin() + static_cast<std::ptrdiff_t>(list.taken));
-  }
-
- private:
-  static constexpr uint64_t never = ~uint64_t{0};
-  struct List {
-    uint32_t number;
-    size_t taken;
-    std::vector<Item>* items;
-  };
-  TickOf tick_of_;
-  std::vector<uint64_t> due_;  // of each list's next item
-  uint64_t earliest_ = never;  // of these
-  std::vector<List> lists_;
-};
-
-}  // namespace
-
 MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
     : spec_(spec),
       map_(spec.address_map, spec.dram, reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)),
       partitions_(spec),
-      slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
       core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
       network_to_core_{spec.clock.interconnect_mhz.khz, spec.clock.core_mhz.khz},
       network_to_l2_{spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz},
       core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
-      request_network_(ports(spec), slices_, spec.interconnect.arbiter,
+      slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
+      ports_(ports(spec)),
+      request_network_(ports(spec), static_cast<uint32_t>(slices_.size()), spec.interconnect.arbiter,
                        {spec.interconnect.look_ahead, spec.interconnect.sm_port_sectors, 1}),
-      reply_network_(slices_, ports(spec), spec.interconnect.arbiter,
+      reply_network_(static_cast<uint32_t>(slices_.size()), ports(spec), spec.interconnect.arbiter,
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
-      output_buffers_(slices_),
-      next_arrival_(slices_),
-      request_busy_until_(slices_),
-      reply_port_(ports(spec)),
-      last_reply_(ports(spec)),
-      replies_(ports(spec)),
-      requests_(ports(spec)),
-      departures_(ports(spec)),
       network_counters_(launch_slots) {
-  for (uint32_t c = 0; c < spec.address_map.channels; ++c)
-    channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, partitions_, c, launch_slots));
+  const uint32_t per_channel = spec.address_map.slices_per_channel;
+  for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
+    channels_.push_back(
+        std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c, launch_slots));
+    for (uint32_t s = 0; s < per_channel; ++s) {
+      SlicePort& port = slices_[c * per_channel + s];
+      port.slice = &channels_[c]->slice(s);
+      port.channel = channels_[c].get();
+      port.in_channel = s;
+    }
+  }
 }
 
 uint32_t MemorySystem::ports(const Spec& spec) {
@@ -96,28 +47,20 @@ Cycle MemorySystem::look_ahead() const {
       1, ClockRatio{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz}.at_or_after(latency) - 1);
 }
 
-uint32_t MemorySystem::data_flits(bool carries_data) const {
-  if (spec_.interconnect.flit_bytes == 0) return 1;
-  constexpr uint32_t header_bytes = 8;
-  const uint32_t bytes = header_bytes + (carries_data ? sector_bytes : 0);
-  return (bytes + spec_.interconnect.flit_bytes - 1) / spec_.interconnect.flit_bytes;
-}
-
 void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  for (uint32_t c = first; c < last; ++c) {
-    for (uint32_t s = 0; s < per_channel; ++s) {
-      deliver(c * per_channel + s, delivered_until_);
-      if (output_buffers_[c * per_channel + s].empty()) channels_[c]->refused(s).clear();
-    }
-    channels_[c]->run(end - 1);
+  for (uint32_t s = first * per_channel; s < last * per_channel; ++s) {
+    SlicePort& port = slices_[s];
+    deliver(port, delivered_until_);
+    if (port.buffer.empty()) port.channel->refused(port.in_channel).clear();
   }
+  for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
 }
 
 void MemorySystem::exchange_far_messages() {
   if (partitions_.count() == 1) return;
-  for (uint32_t s = 0; s < slices_; ++s) {
-    auto& messages = slice(s).far_messages();
+  for (const SlicePort& port : slices_) {
+    auto& messages = port.slice->far_messages();
     for (const L2Slice::FarMessage& message : messages) slice(message.to).arrive_from_far(message);
     messages.clear();
   }
@@ -126,108 +69,106 @@ void MemorySystem::exchange_far_messages() {
 void MemorySystem::advance_replies(Cycle end) {
   exchange_far_messages();
   const uint64_t limit = core_to_network_.after(end - 1);
-  const uint32_t per_channel = spec_.address_map.slices_per_channel;
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
   const uint64_t width = spec_.interconnect.sm_port_sectors;
-  const auto tick_of = [](const MemoryChannel::Sent& sent) { return sent.tick; };
-  Senders<MemoryChannel::Sent, decltype(tick_of)> senders(tick_of);
-  for (uint32_t s = 0; s < slices_; ++s) senders.add(s, channels_[s / per_channel]->sent(s % per_channel));
-  while (reply_tick_ < limit) {
-    if (reply_network_.idle()) {
-      reply_tick_ = std::max(reply_tick_, std::min(limit, senders.earliest()));
-      if (reply_tick_ >= limit) break;
-    }
+  for (uint32_t s = 0; s < slices_.size(); ++s) reply_network_.notice(s);
+  for (;;) {
+    reply_tick_ = std::min(limit, reply_network_.next_tick(reply_tick_));
+    if (reply_tick_ == limit) return;
     const uint64_t tick = reply_tick_++;
-    senders.take(tick, [&](uint32_t slice, const MemoryChannel::Sent& sent) {
-      reply_network_.push(slice, sent.reply.sm, sent.reply);
-    });
+    // The SM's port accepts a packet in the next core cycle and forwards it in the one after.
+    const Cycle due = network_to_core_.after(tick + spec_.interconnect.latency) + 1;
     uint16_t slot = 0;
     const uint64_t waited = reply_network_.advance(
-        [&](uint32_t sm) { return reply_port_[sm] < (tick + 1) * width; },
-        [&](uint32_t slice, uint32_t sm, L2Slice::Reply packet) {
-          reply_port_[sm] = std::max(reply_port_[sm], tick * width) + data_flits(!packet.reply.write);
-          channels_[slice / per_channel]->reply_left(slice % per_channel, tick + credit_delay);
-          // The SM's port accepts it in the next core cycle and forwards it in the one after.
-          const Cycle due = network_to_core_.after(tick + spec_.interconnect.latency) + 1;
-          LastReply& last = last_reply_[sm];
-          if (due > last.cycle)
-            last = {due, 1};
-          else if (++last.count > width)
-            last = {last.cycle + 1, 1};
-          packet.reply.cycle = last.cycle;
-          replies_[sm].push_back(packet.reply);
+        tick, [&](uint32_t sm) { return ports_[sm].busy_until < (tick + 1) * width; },
+        [&](uint32_t from, const Crossbar::Packet& packet) {
+          Port& port = ports_[packet.output];
+          port.busy_until = std::max(port.busy_until, tick * width) + packet.flits;
+          if (due > port.last_reply)
+            port.last_reply = due, port.last_replies = 1;
+          else if (++port.last_replies > width)
+            ++port.last_reply, port.last_replies = 1;
+          SlicePort& sender = slices_[from];
+          sender.channel->reply_left(sender.in_channel, tick + credit_delay);
+          const L2Slice::Access& access = (*sender.slice)[packet.number];
+          port.replies.push_back(
+              {access.asked.address, access.token, port.last_reply, access.asked.kind, access.asked.write});
+          sender.slice->release(packet.number);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];
         });
     network_counters_[slot][Counter::network_reply_wait] += waited;
   }
-  senders.drop_taken();
 }
 
-void MemorySystem::deliver(uint32_t slice, uint64_t l2_end) {
-  RingQueue<Arrival>& buffer = output_buffers_[slice];
-  const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  MemoryChannel& channel = *channels_[slice / per_channel];
-  RingQueue<uint64_t>& refused = channel.refused(slice % per_channel);
-  while (!buffer.empty()) {
-    uint64_t at = std::max(next_arrival_[slice], buffer.front().l2_cycle);
-    while (!refused.empty() && refused.front() < at) refused.pop_front();
-    while (!refused.empty() && refused.front() == at) {
+void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
+  RingQueue<MemoryChannel::Refusal>& refused = port.channel->refused(port.in_channel);
+  while (!port.buffer.empty()) {
+    uint64_t at = std::max(port.next_arrival, port.buffer.front().l2_cycle);
+    while (!refused.empty() && refused.front().begin <= at) {
+      at = std::max(at, refused.front().end);
+      if (at >= l2_end) break;
       refused.pop_front();
-      ++at;
     }
     if (at >= l2_end) {
-      next_arrival_[slice] = at;  // refusals before it no longer matter
+      port.next_arrival = at;
       return;
     }
-    channel.slice(slice % per_channel).arrive(buffer.front().request, at);
-    buffer.pop_front();
-    next_arrival_[slice] = at + 1;
+    port.slice->arrive(port.buffer.front().place, port.buffer.front().sectors, at);
+    port.buffer.pop_front();
+    port.next_arrival = at + 1;
   }
 }
 
 void MemorySystem::advance_requests(Cycle end) {
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint64_t l2_end = core_to_l2_.after(end - 1);
-  const auto tick_of = [this](const MemoryRequest& r) { return core_to_network_.after(r.cycle); };
-  Senders<MemoryRequest, decltype(tick_of)> senders(tick_of);
-  for (uint32_t sm = 0; sm < requests_.size(); ++sm) senders.add(sm, requests_[sm]);
-  while (request_tick_ < limit) {
-    if (request_network_.idle()) {
-      request_tick_ = std::max(request_tick_, std::min(limit, senders.earliest()));
-      if (request_tick_ >= limit) break;
+  const auto output_buffer = spec_.interconnect.output_buffer;
+  for (uint32_t sm = 0; sm < ports_.size(); ++sm) {
+    std::vector<MemoryRequest>& requests = ports_[sm].requests;
+    if (requests.empty()) continue;
+    for (const MemoryRequest& r : requests) {
+      const uint32_t to = partitions_.slice_for(r, map_.slice_of(r.address));
+      const bool carries_data = r.write || r.kind == AccessKind::Atomic;
+      request_network_.queue(sm).push_back({core_to_network_.after(r.cycle),
+                                            packet_flits(spec_.interconnect, carries_data), r.sectors,
+                                            slices_[to].slice->place(r), static_cast<uint16_t>(to), r.slot});
     }
+    requests.clear();
+    request_network_.notice(sm);
+  }
+  for (;;) {
+    request_tick_ = std::min(limit, request_network_.next_tick(request_tick_));
+    if (request_tick_ == limit) break;
     const uint64_t tick = request_tick_++;
-    senders.take(tick, [&](uint32_t sm, const MemoryRequest& request) {
-      request_network_.push(sm, partitions_.slice_for(request, map_.slice_of(request.address)), request);
-    });
     uint16_t slot = 0;
     const Cycle left = network_to_core_.at_or_after(tick);
     const uint64_t l2_cycle = network_to_l2_.after(tick + spec_.interconnect.latency);
     const uint64_t waited = request_network_.advance(
-        [&](uint32_t slice) {
-          if (request_busy_until_[slice] > tick) return false;
-          if (output_buffers_[slice].size() < spec_.interconnect.output_buffer) return true;
-          deliver(slice, std::min(l2_end, network_to_l2_.at_or_after(tick)));
-          return output_buffers_[slice].size() < spec_.interconnect.output_buffer;
+        tick,
+        [&](uint32_t to) {
+          SlicePort& port = slices_[to];
+          if (port.busy_until > tick) return false;
+          if (port.buffer.size() < output_buffer) return true;
+          deliver(port, std::min(l2_end, network_to_l2_.at_or_after(tick)));
+          return port.buffer.size() < output_buffer;
         },
-        [&](uint32_t sm, uint32_t slice, const MemoryRequest& packet) {
-          const bool carries_data = packet.write || packet.kind == AccessKind::Atomic;
-          request_busy_until_[slice] = tick + data_flits(carries_data);
-          output_buffers_[slice].push_back({l2_cycle, packet});
-          departures_[sm].push_back(left);
+        [&](uint32_t sm, const Crossbar::Packet& packet) {
+          SlicePort& port = slices_[packet.output];
+          port.busy_until = tick + packet.flits;
+          port.buffer.push_back({l2_cycle, packet.number, static_cast<uint8_t>(packet.sectors)});
+          ports_[sm].departures.push_back(left);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_request_packets];
         });
     network_counters_[slot][Counter::network_request_wait] += waited;
   }
-  senders.drop_taken();
   delivered_until_ = l2_end;
 }
 
 void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
   const uint64_t capacity =
-      uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_;
+      uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_.size();
   uint64_t first = address / sector_bytes * sector_bytes;
   const uint64_t end = address + bytes;
   // If the data is much larger than the L2, only its last part can stay.
@@ -284,7 +225,7 @@ uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
 void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, double share) {
   const uint32_t ways = spec_.l2.slice.ways;
   const auto kept = static_cast<size_t>(std::ceil(std::min(1.0, share) * ways));
-  for (uint32_t s = 0; s < slices_; ++s) {
+  for (uint32_t s = 0; s < slices_.size(); ++s) {
     const std::vector<CacheLine>& lines = contents[s];
     for (size_t i = 0; i < lines.size(); ++i) {
       if (i + kept < lines.size() && lines[i + kept].line / ways == lines[i].line / ways) continue;
@@ -297,44 +238,39 @@ void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, do
 }
 
 void MemorySystem::empty_l2() {
-  for (uint32_t s = 0; s < slices_; ++s) slice(s).cache().invalidate();
+  for (uint32_t s = 0; s < slices_.size(); ++s) slice(s).cache().invalidate();
 }
 
 uint64_t MemorySystem::free_l2_lines() const {
   uint64_t lines = 0;
-  for (uint32_t s = 0; s < slices_; ++s) lines += slice(s).cache().free_lines();
+  for (uint32_t s = 0; s < slices_.size(); ++s) lines += slice(s).cache().free_lines();
   return lines;
 }
 
 std::vector<std::vector<CacheLine>> MemorySystem::l2_contents() const {
   std::vector<std::vector<CacheLine>> found;
-  for (uint32_t s = 0; s < slices_; ++s) found.push_back(slice(s).cache().contents());
+  for (uint32_t s = 0; s < slices_.size(); ++s) found.push_back(slice(s).cache().contents());
   return found;
 }
 
 void MemorySystem::restore_l2(const std::vector<std::vector<CacheLine>>& contents) {
-  if (contents.size() != slices_) throw std::invalid_argument("the contents of an L2: the number of slices");
-  for (uint32_t s = 0; s < slices_; ++s) slice(s).cache().restore(contents[s]);
+  if (contents.size() != slices_.size())
+    throw std::invalid_argument("the contents of an L2: the number of slices");
+  for (uint32_t s = 0; s < slices_.size(); ++s) slice(s).cache().restore(contents[s]);
 }
 
 Cycle MemorySystem::next_event() const {
-  if (!request_network_.idle() || !reply_network_.idle()) return 0;
-  for (const auto& waiting : requests_)
-    if (!waiting.empty()) return 0;
+  if (!request_network_.empty() || !reply_network_.empty()) return 0;
   Cycle next = ~Cycle{0};
   const ClockRatio l2_to_core{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz};
-  for (const auto& buffer : output_buffers_) {
-    if (buffer.empty()) continue;
+  for (const SlicePort& port : slices_) {
+    if (port.buffer.empty()) continue;
     // What arrives before the slices go on is looked up after the L2's latency.
-    if (buffer.front().l2_cycle >= delivered_until_) return 0;
-    next = std::min(next, l2_to_core.at_or_after(buffer.front().l2_cycle + spec_.l2.latency - 1));
+    const uint64_t arrives = port.buffer.front().l2_cycle;
+    if (arrives >= delivered_until_) return 0;
+    next = std::min(next, l2_to_core.at_or_after(arrives + spec_.l2.latency - 1));
   }
-  const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  for (const auto& channel : channels_) {
-    for (uint32_t s = 0; s < per_channel; ++s)
-      if (!channel->sent(s).empty()) return 0;
-    next = std::min(next, channel->next_core_event());
-  }
+  for (const auto& channel : channels_) next = std::min(next, channel->next_core_event());
   return next;
 }
 

@@ -34,19 +34,15 @@ class MemorySystem {
 
   /// Runs channels first to last - 1 up to core cycle `end`. Different channels may run on different threads.
   void advance_slices(uint32_t first, uint32_t last, Cycle end);
-  /// Delivers messages between slices of different L2 partitions, and runs the reply
-  /// network up to core cycle `end`; appends to replies().
+  /// Delivers messages between slices of different L2 partitions, and runs the reply network up to core cycle
+  /// `end`; appends to the ports' replies.
   void advance_replies(Cycle end);
-  /// Runs the request network up to core cycle `end`; takes what has left the SMs from requests(), and
-  /// appends to departures().
+  /// Runs the request network up to core cycle `end`; takes the ports' requests, and appends to their
+  /// departures.
   void advance_requests(Cycle end);
 
-  /// Replies to an SM (or another port), in ascending cycles; the SM removes them.
-  std::vector<MemoryReply>& replies(uint32_t sm) { return replies_[sm]; }
-  /// Requests of an SM, in ascending cycles; the SM adds them.
-  std::vector<MemoryRequest>& requests(uint32_t sm) { return requests_[sm]; }
-  /// Core cycles in which packets of an SM left its input buffer; the SM removes them.
-  std::vector<Cycle>& departures(uint32_t sm) { return departures_[sm]; }
+  /// Of an SM, or of a shared instruction cache.
+  MemoryPort& port(uint32_t number) { return ports_[number]; }
 
   /// Puts data into the L2 without time or traffic, as if it had been read or, if `modified`, written
   /// completely.
@@ -84,39 +80,38 @@ class MemorySystem {
  private:
   struct Arrival {
     uint64_t l2_cycle;  // first cycle in which the slice can accept it
-    MemoryRequest request;
+    uint32_t place;
+    uint8_t sectors;
   };
-  L2Slice& slice(uint32_t number) const {
-    const uint32_t per_channel = spec_.address_map.slices_per_channel;
-    return channels_[number / per_channel]->slice(number % per_channel);
-  }
+  /// Between the request network and a slice.
+  struct alignas(64) SlicePort {
+    L2Slice* slice = nullptr;
+    MemoryChannel* channel = nullptr;
+    uint32_t in_channel = 0;    // which of the channel's slices
+    uint64_t busy_until = 0;    // network cycle, with packets of several flits
+    uint64_t next_arrival = 0;  // L2 cycle after the last packet taken
+    RingQueue<Arrival> buffer{};
+  };
+  struct alignas(64) Port : MemoryPort {
+    uint64_t busy_until = 0;  // flits of replies, of `sm_port_sectors` per cycle
+    Cycle last_reply = 0;
+    uint32_t last_replies = 0;  // due in that cycle
+  };
+  L2Slice& slice(uint32_t number) const { return *slices_[number].slice; }
   void exchange_far_messages();
-  void deliver(uint32_t slice, uint64_t l2_end);
-  uint32_t data_flits(bool carries_data) const;
+  void deliver(SlicePort& port, uint64_t l2_end);
 
   const Spec spec_;
   AddressMap map_;
   L2Partitions partitions_;
-  uint32_t slices_;
   std::vector<std::unique_ptr<MemoryChannel>> channels_;
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_;
-  Crossbar<MemoryRequest> request_network_;
-  Crossbar<L2Slice::Reply> reply_network_;
-  uint64_t request_tick_ = 0, reply_tick_ = 0;      // next interconnect cycle of each direction
-  std::vector<RingQueue<Arrival>> output_buffers_;  // request direction, per slice
-  std::vector<uint64_t> next_arrival_;              // per slice: L2 cycle after the last packet taken
+  std::vector<SlicePort> slices_;
+  std::vector<Port> ports_;
+  Crossbar request_network_;
+  Crossbar reply_network_;
+  uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
-  std::vector<uint64_t> request_busy_until_;  // per slice, with packets of several flits
-  std::vector<uint64_t>
-      reply_port_;  // per SM: flits until which its port is occupied, of `sm_port_sectors` per cycle
-  struct LastReply {
-    Cycle cycle = 0;
-    uint32_t count = 0;  // replies due in that cycle
-  };
-  std::vector<LastReply> last_reply_;  // per SM
-  std::vector<std::vector<MemoryReply>> replies_;
-  std::vector<std::vector<MemoryRequest>> requests_;
-  std::vector<std::vector<Cycle>> departures_;
   std::vector<Counters> network_counters_;  // per launch slot
 };
 

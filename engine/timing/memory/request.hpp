@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 namespace simt {
 
@@ -45,6 +46,13 @@ struct MemoryReply {
   Cycle cycle = 0;  ///< core cycle in which the SM can first use it
   AccessKind kind = AccessKind::GlobalRead;
   bool write = false;
+};
+
+/// What an SM, or another requester, exchanges with the interconnect; each in ascending cycles.
+struct MemoryPort {
+  std::vector<MemoryReply> replies{};     ///< the SM removes them
+  std::vector<MemoryRequest> requests{};  ///< the SM adds them
+  std::vector<Cycle> departures{};        ///< of packets from its input buffer; the SM removes them
 };
 
 }  // namespace simt

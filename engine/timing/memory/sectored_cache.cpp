@@ -194,7 +194,6 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   }
   l = Line{};
   l.tag = line_address(access.address);
-  written_[line] = {};
   if (replacement_) replacement_->allocated(line, access.time);
   line_index_.insert(l.tag, line);
   append(set, line);
@@ -352,8 +351,9 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       }
       l.reserved |= bit;
     }
+    uint32_t& written = written_[line][sector];
+    written = l.modified_on_fill & bit ? written | access.byte_mask : access.byte_mask;
     l.modified_on_fill |= bit;
-    written_[line][sector] |= access.byte_mask;
     if (const uint32_t mshr = find_mshr(unit); mshr != none && mshrs_[mshr].arrived)
       arrive(line, sector, mshr);
     return outcome;
@@ -451,9 +451,10 @@ std::vector<CacheLine> SectoredCache::contents() const {
   for (const Set& set : sets_)
     for (uint32_t number = set.oldest; number != none; number = lines_[number].next) {
       const Line& l = lines_[number];
-      CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, written_[number]};
+      CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, {}};
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
         const auto bit = static_cast<uint8_t>(1u << sector);
+        if ((l.modified | l.modified_on_fill) & bit) line.written[sector] = written_[number][sector];
         if (!(l.reserved & bit)) continue;
         const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_);
         const bool atomic = mshr != none && mshrs_[mshr].atomic;
