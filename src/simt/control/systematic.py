@@ -21,10 +21,15 @@ Ints = npt.NDArray[np.intp]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
-_ALIKE = 0.005  # difference of two windows that makes more of them needless
+# Differences of two windows that make more of them needless, and of two that follow each other at once.
+_ALIKE, _ALIKE_AT_ONCE = 0.005, 0.01
 _FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
+# Difference to the window that follows it at once that makes the first one after a gap part of the warm-up.
+_UNSETTLED = 0.05
+# Difference of the first window to the cold one and to later ones, on the same side, if waves swing.
+_SWING = 0.03
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
 _DECAY = 0.8
 # Spread of windows in most launches; how many degrees of freedom that is worth.
@@ -46,7 +51,7 @@ _MUCH, _BOUND, _BOUND_ALONE, _ALL = 0.45, 0.8, 0.9, 0.94
 _OF_MUCH = 5  # windows, if DRAM is used that much
 _RIDGE = 0.003  # sum of squares of relative differences in traffic that says nothing
 _ESTIMATED = 0.9  # the most that this is relied on
-_FAR = 0.4  # by how much less or more windows exchange than what is left out, at most
+_FAR = 0.3  # by how much less or more windows exchange than what is left out, at most
 _SECTOR_BYTES, _LINE_BYTES = 32, 128
 
 
@@ -202,7 +207,7 @@ class Systematic(Controller):
     awaited_cta: int | None = 0
 
     def __init__(
-        self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
+        self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.08
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -313,12 +318,14 @@ class Systematic(Controller):
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
             usual = 1 if done == 1 and self._agree(2 * _USUAL) else 2
-        elif done > 1 and (used > _ALL or self._agree(_ALIKE)):
-            usual = 2
-        elif done > 1 and used > _MUCH:
-            usual = max(usual, _OF_MUCH)
+        elif done > 1 and used <= _MUCH:
+            usual = 2 if self._agree(_ALIKE) else usual
+        elif done > 1 and used <= _ALL:
             if self._gaps[-2]:
                 return 0  # the next window tells how much they vary
+            usual = done if self._agree(_ALIKE_AT_ONCE) else max(usual, _OF_MUCH)
+        elif done > 1:
+            usual = 2
         alike = self._alike
         needed = math.ceil(alike * (self._relative_noise(out / waves) / room) ** 2) - alike + done
         more = max(0, max(needed if done > 1 else 0, usual) - done)
@@ -392,6 +399,19 @@ class Systematic(Controller):
 
     # --- estimates ---------------------------------------------------------------------------------------
 
+    @property
+    def _sampled(self) -> list[_Window]:
+        """The windows from which rates come: all but the cold one. Where CTAs that began together also end
+        together, the first two waves may swing about what follows: then they are one window."""
+        cold, first, *later = self._windows
+        rates = self._rates("cycles", self._measure, self._windows).of_windows
+        if later:
+            usual = float(rates[2:].mean())
+            swings = (rates[0] - rates[1], usual - rates[1])
+            if min(swings) > _SWING * usual or max(swings) < -_SWING * usual:
+                first = _Window(cold.begin, first.end)
+        return [first, *later]
+
     def _of(self, name: str, windows: Sequence[_Window]) -> Floats:
         return np.array([window[name] for window in windows], np.float64)
 
@@ -416,7 +436,7 @@ class Systematic(Controller):
         """Of the time of a window with respect to what it exchanges with DRAM: the regression between
         successive windows, if much of DRAM is used. Few small differences say little."""
         self._elasticity = 0.0
-        rates = self._rates("cycles", self._measure, self._windows[1:])
+        rates = self._rates("cycles", self._measure, self._sampled)
         steady = self._steady()
         if steady.sum() < 2 or self._last_use < _MUCH:
             return 0.0
@@ -463,7 +483,7 @@ class Systematic(Controller):
         sectors = np.array([x.dram_sectors for x in left], np.float64) / np.maximum(1, work)
         if gap + 1 == len(self._gaps) or not left:
             return _Course(np.zeros(len(left)), sectors, sectors, 1.0, False)
-        rates = self._rates("cycles", self._measure, self._windows[gap + 1 : gap + 3])
+        rates = self._rates("cycles", self._measure, self._sampled[gap : gap + 2])
         by_traffic = self._by_traffic(sectors, rates, float(work.sum() / ctas.sum()))
         if by_traffic and (rates.elasticity > self._elasticity).any():
             return by_traffic
@@ -514,7 +534,7 @@ class Systematic(Controller):
     def _relative_noise(self, share: float) -> float:
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
-        rates = self._rates("cycles", "warp_instructions", self._windows[1:])
+        rates = self._rates("cycles", "warp_instructions", self._sampled)
         half = self._noise(rates, self._steady()) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
@@ -543,9 +563,16 @@ class Systematic(Controller):
                 drifts.append(last - first)
         return abs(float(np.mean(drifts))) if drifts else 0.0
 
+    def _settled(self, sample: list[int], rates: _Rates) -> list[int]:
+        """Of windows that follow each other after a gap, those that are not part of the warm-up."""
+        if sample[0] == 0 or len(sample) == 1:
+            return sample
+        unsettled = abs(rates.differences[sample[0]]) > _UNSETTLED * rates.of_windows[sample[1]]
+        return sample[1:] if unsettled else sample
+
     def _shares(self) -> _Share:
-        samples = self._samples
-        sample_of = {window: sample for sample in samples for window in sample}
+        rates = self._rates("cycles", self._measure, self._sampled)
+        sample_of = {w: self._settled(sample, rates) for sample in self._samples for w in sample}
         windows: list[Ints] = []
         work: list[Floats] = []
         sectors: list[Floats] = []
@@ -565,7 +592,7 @@ class Systematic(Controller):
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         measure = self._measure
-        windows = self._windows[1:]
+        windows = self._sampled
         seen_work = float(self._of(measure, windows).sum())
         shares = self._shares()
         every, spread = float(shares.work.sum()), shares.spread
