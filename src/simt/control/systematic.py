@@ -27,7 +27,7 @@ _FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # Difference to the window that follows it at once that makes the first one after a gap part of the warm-up.
-_UNSETTLED = 0.05
+_UNSETTLED = 0.1
 # Difference of the first window to the cold one and to later ones, on the same side, if waves swing.
 _SWING = 0.03
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
@@ -338,8 +338,8 @@ class Systematic(Controller):
 
     @property
     def _alike(self) -> int:
-        """Number of windows, without the first if the launch goes over from it into others."""
-        done = len(self._windows) - 1
+        """Number of windows that count, without the first if the launch goes over from it into others."""
+        done = len(self._counted)
         return done - 1 if done > 1 and self._course(0).follows else done
 
     @property
@@ -453,8 +453,8 @@ class Systematic(Controller):
         other."""
         return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
 
-    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_]) -> float:
-        """Half width of the interval of one of these rates, in all windows but the cold one.
+    def _noise(self, every: _Rates, counted: Ints) -> float:
+        """Half width of the interval of one of these rates, in the windows that count.
 
         Of windows that follow each other without the launch going over from one into the next, from the
         differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
@@ -462,6 +462,9 @@ class Systematic(Controller):
         waves.
         Few windows say little of the spread, which is therefore shrunk towards that of most launches.
         """
+        rates = _Rates(every.of_windows[counted], every.sectors[counted], every.elasticity[counted])
+        goes_on = self._steady()
+        steady = np.array([goes_on[a:b].all() for a, b in pairwise(counted)], np.bool_)
         own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
         successive = float((rates.differences[steady] ** 2 / 2).sum())
         ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
@@ -535,7 +538,7 @@ class Systematic(Controller):
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
         rates = self._rates("cycles", "warp_instructions", self._sampled)
-        half = self._noise(rates, self._steady()) / math.sqrt(self._alike)
+        half = self._noise(rates, self._counted) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
@@ -563,16 +566,22 @@ class Systematic(Controller):
                 drifts.append(last - first)
         return abs(float(np.mean(drifts))) if drifts else 0.0
 
-    def _settled(self, sample: list[int], rates: _Rates) -> list[int]:
-        """Of windows that follow each other after a gap, those that are not part of the warm-up."""
-        if sample[0] == 0 or len(sample) == 1:
-            return sample
-        unsettled = abs(rates.differences[sample[0]]) > _UNSETTLED * rates.of_windows[sample[1]]
-        return sample[1:] if unsettled else sample
+    @property
+    def _counted(self) -> Ints:
+        """The windows but the cold one that are no part of the warm-up: the first of those that follow each
+        other after a gap is, if the next one shows that it still was disturbed."""
+        rates = self._rates("cycles", self._measure, self._sampled)
+        disturbed = {
+            sample[0]
+            for sample in self._samples[1:]
+            if len(sample) > 1
+            and abs(rates.differences[sample[0]]) > _UNSETTLED * rates.of_windows[sample[1]]
+        }
+        return np.array([x for x in range(len(rates.of_windows)) if x not in disturbed], np.intp)
 
     def _shares(self) -> _Share:
-        rates = self._rates("cycles", self._measure, self._sampled)
-        sample_of = {w: self._settled(sample, rates) for sample in self._samples for w in sample}
+        counted = set(self._counted.tolist())
+        sample_of = {w: [x for x in sample if x in counted] for sample in self._samples for w in sample}
         windows: list[Ints] = []
         work: list[Floats] = []
         sectors: list[Floats] = []
@@ -599,7 +608,7 @@ class Systematic(Controller):
         courses = [self._course(i) for i in range(len(self._gaps) - 1)]
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
-        steady = self._steady()
+        counted = self._counted
         works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
         other_work = sum(x * work for x, work in works if x > _CHANGE)
         others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
@@ -611,7 +620,7 @@ class Systematic(Controller):
             rates = self._rates(name, measure, windows)
             added = shares.total(rates)
             whole = done + added
-            half = every * self._noise(rates, steady) * spread + allowance * whole
+            half = every * self._noise(rates, counted) * spread + allowance * whole
             doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
             half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
