@@ -21,8 +21,7 @@ Ints = npt.NDArray[np.intp]
 _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
-# Differences of two windows that make more of them needless, and of two that follow each other at once.
-_ALIKE, _ALIKE_AT_ONCE = 0.005, 0.01
+_ALIKE = 0.005  # difference of two windows that makes more of them needless
 _FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
@@ -51,7 +50,7 @@ _MUCH, _BOUND, _BOUND_ALONE, _ALL = 0.45, 0.8, 0.9, 0.94
 _OF_MUCH = 5  # windows, if DRAM is used that much
 _RIDGE = 0.003  # sum of squares of relative differences in traffic that says nothing
 _ESTIMATED = 0.9  # the most that this is relied on
-_FAR = 0.3  # by how much less or more windows exchange than what is left out, at most
+_FAR = 0.4  # by how much less or more windows exchange than what is left out, at most
 _SECTOR_BYTES, _LINE_BYTES = 32, 128
 
 
@@ -197,7 +196,8 @@ class Systematic(Controller):
     confidence: of the intervals.
     windows: number of windows planned; long launches have one for every 32 waves. Two are enough if they
         agree, or if DRAM alone sets the pace, and in launches of less than 16 waves, in which one is if it is
-        much as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
+        much as the wave before it. Five, where the use of DRAM lets the time of a wave vary, unless three
+        agree.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
         quite theirs: in waves, times the root of the waves left out.
     """
@@ -323,7 +323,7 @@ class Systematic(Controller):
         elif done > 1 and used <= _ALL:
             if self._gaps[-2]:
                 return 0  # the next window tells how much they vary
-            usual = done if self._agree(_ALIKE_AT_ONCE) else max(usual, _OF_MUCH)
+            usual = done if self._agree(2 * _USUAL, 3) else max(usual, _OF_MUCH)
         elif done > 1:
             usual = 2
         alike = self._alike
@@ -347,10 +347,12 @@ class Systematic(Controller):
         """Of DRAM's bandwidth, in the last window."""
         return self._utilisation(self._dram_sectors(self._windows[-1]))
 
-    def _agree(self, within: float) -> bool:
-        """Whether the rates of the last two windows are the same."""
-        rates = self._rates("cycles", "warp_instructions", self._windows[-2:])
-        return bool(abs(rates.differences[0]) <= within * rates.of_windows[0])
+    def _agree(self, within: float, last: int = 2) -> bool:
+        """Whether the rates of the last windows are the same, scaled to the same traffic."""
+        windows = self._windows[-last:]
+        rates = self._rates("cycles", "warp_instructions", windows)
+        even = rates.at(np.arange(len(windows)), np.full(len(windows), rates.sectors.mean()))
+        return float(np.ptp(even)) <= within * rates.of_windows[0]
 
     def _changed(self) -> bool:
         """Whether what was left out last executes more or less than what was left out before the last window,
