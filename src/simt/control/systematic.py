@@ -439,7 +439,7 @@ class Systematic(Controller):
         successive windows, if much of DRAM is used. Few small differences say little."""
         self._elasticity = 0.0
         rates = self._rates("cycles", self._measure, self._sampled)
-        steady = self._steady()
+        steady = self._steady(np.arange(len(self._gaps)))
         if steady.sum() < 2 or self._last_use < _MUCH:
             return 0.0
         time, sectors = (np.diff(x)[steady] / x[-1] for x in (rates.of_windows, rates.sectors))
@@ -450,13 +450,15 @@ class Systematic(Controller):
         peak = self._launch.dram_bytes_per_cycle
         return sectors * _SECTOR_BYTES / (peak * cycles) if peak else np.zeros(len(sectors))
 
-    def _steady(self) -> npt.NDArray[np.bool_]:
-        """Of each pair of successive windows, whether the launch does not go over from the one into the
-        other."""
-        return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
+    def _steady(self, windows: Ints) -> npt.NDArray[np.bool_]:
+        """Of each pair of successive ones of these windows, whether the launch does not go over from the one
+        into the other."""
+        follows = np.array([self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
+        return np.array([not follows[a:b].any() for a, b in pairwise(windows)], np.bool_)
 
-    def _noise(self, every: _Rates, counted: Ints) -> float:
-        """Half width of the interval of one of these rates, in the windows that count.
+    def _noise(self, every: _Rates, counted: Ints, steady: npt.NDArray[np.bool_]) -> float:
+        """Half width of the interval of one of these rates, in the windows that count. steady: of each
+        pair of them that follow each other, whether the launch does not go over from the one into the other.
 
         Of windows that follow each other without the launch going over from one into the next, from the
         differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
@@ -465,8 +467,6 @@ class Systematic(Controller):
         Few windows say little of the spread, which is therefore shrunk towards that of most launches.
         """
         rates = _Rates(every.of_windows[counted], every.sectors[counted], every.elasticity[counted])
-        goes_on = self._steady()
-        steady = np.array([goes_on[a:b].all() for a, b in pairwise(counted)], np.bool_)
         own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
         successive = float((rates.differences[steady] ** 2 / 2).sum())
         ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
@@ -540,7 +540,7 @@ class Systematic(Controller):
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
         rates = self._rates("cycles", "warp_instructions", self._sampled)
-        half = self._noise(rates, self._counted) / math.sqrt(self._alike)
+        half = self._noise(rates, self._counted, self._steady(self._counted)) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
@@ -611,6 +611,7 @@ class Systematic(Controller):
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
         counted = self._counted
+        steady = self._steady(counted)
         works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
         other_work = sum(x * work for x, work in works if x > _CHANGE)
         others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
@@ -622,7 +623,7 @@ class Systematic(Controller):
             rates = self._rates(name, measure, windows)
             added = shares.total(rates)
             whole = done + added
-            half = every * self._noise(rates, counted) * spread + allowance * whole
+            half = every * self._noise(rates, counted, steady) * spread + allowance * whole
             doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
             half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
