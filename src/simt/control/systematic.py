@@ -352,7 +352,7 @@ class Systematic(Controller):
         windows = self._windows[-last:]
         rates = self._rates("cycles", "warp_instructions", windows)
         even = rates.at(np.arange(len(windows)), np.full(len(windows), rates.sectors.mean()))
-        return float(np.ptp(even)) <= within * rates.of_windows[0]
+        return bool(np.ptp(even) <= within * rates.of_windows[0])
 
     def _changed(self) -> bool:
         """Whether what was left out last executes more or less than what was left out before the last window,
