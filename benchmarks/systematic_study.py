@@ -51,7 +51,7 @@ CLASSES = (
 METHODS = ("systematic", "photon", "pkp")
 SPLIT_SEED = 20
 HALVES = ("development", "held-out")
-SETS = (*HALVES, "fresh")
+SETS = (*HALVES, "fresh", "unseen")
 
 Launch = tuple[str, Any, Any, int, tuple[Any, ...]]  # kernel, grid, block, dynamic shared bytes, arguments
 Maker = Callable[[simt.GPU, np.random.Generator], Launch]
@@ -470,6 +470,110 @@ def scan_block(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
     return "scan_block", -(-n // 192), 192, 0, (words(gpu, rng, 100, n), zeros(gpu, n, of=np.int32), n)
 
 
+# Kernels of systematic_unseen.cu.
+
+
+def lists(gpu: simt.GPU, rng: np.random.Generator, rows: int, mean: int, below: int) -> tuple[Any, Any]:
+    """Where the list of each row begins, and the lists' values."""
+    begin = np.concatenate([[0], np.cumsum(rng.poisson(mean, rows))]).astype(np.int32)
+    return gpu.array(begin), words(gpu, rng, below, int(begin[-1]))
+
+
+def radix_count(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    ctas, threads = 5400, 128
+    n = 8 * ctas * threads
+    given = gpu.array(rng.integers(0, 1 << 32, n, np.uint32))
+    return "radix_count", ctas, threads, 0, (given, zeros(gpu, 64, ctas, of=np.uint32), n, 12)
+
+
+def level_solve(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows, n = 800_000, 600_000
+    begin, column = lists(gpu, rng, rows, 7, rows)
+    row = gpu.array(np.sort(rng.permutation(rows)[:n]).astype(np.int32))
+    value = floats(gpu, rng, column.shape[0])
+    given = (row, begin, column, value, floats(gpu, rng, rows), floats(gpu, rng, rows))
+    return "level_solve", -(-n // 128), 128, 0, (*given, zeros(gpu, rows), n)
+
+
+def invert_small(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 650_000
+    matrix = rng.random((n, 4, 4), np.float32) + 4 * np.eye(4, dtype=np.float32)
+    return "invert_small", -(-n // 128), 128, 0, (gpu.array(matrix), zeros(gpu, n, 4, 4), n)
+
+
+def ray_march(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    w, h = 1200, 640
+    return "ray_march", blocks(w, h, (16, 8)), (16, 8), 0, (zeros(gpu, h, w), w, h, 0.4)
+
+
+def search_text(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    piece, ctas, length = 32, 1250, 6
+    n = piece * ctas * 128
+    shift = np.full(256, length, np.uint8)
+    wanted = np.array([97, 98, 97, 99, 98, 100], np.uint8)
+    shift[wanted[:-1]] = [length - 1 - i for i in range(length - 1)]
+    given = [gpu.array(x) for x in (rng.integers(97, 105, n).astype(np.uint8), wanted, shift)]
+    return "search_text", ctas, 128, 0, (*given, zeros(gpu, 128 * ctas, of=np.int32), n, length, piece)
+
+
+def join_probe(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n, rows, buckets = 560_000, 200_000, 60_000
+    build = rng.integers(0, 50_000, rows).astype(np.uint32)
+    bucket = (build * np.uint32(2654435761)) % np.uint32(buckets)
+    begin = np.concatenate([[0], np.cumsum(np.bincount(bucket, minlength=buckets))]).astype(np.int32)
+    key = gpu.array(rng.integers(0, 60_000, n).astype(np.uint32))
+    sorted_rows = gpu.array(build[np.argsort(bucket, kind="stable")])
+    given = (key, gpu.array(begin), sorted_rows, words(gpu, rng, 1000, rows))
+    return "join_probe", -(-n // 128), 128, 0, (*given, zeros(gpu, n, of=np.int64), n, buckets)
+
+
+def barrier_option(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 560_000
+    return "barrier_option", -(-n // 128), 128, 0, (zeros(gpu, n), n, 24, 0.85)
+
+
+def blur_tiled(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    w, h = 900, 560
+    given = (floats(gpu, rng, h, w), floats(gpu, rng, 7, 7))
+    return "blur_tiled", blocks(w, h, (32, 8)), (32, 8), 0, (*given, zeros(gpu, h, w), w, h)
+
+
+def color_round(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    n = 600_000
+    graph = lists(gpu, rng, n, 8, n)
+    priority = gpu.array(rng.integers(0, 1 << 32, n, np.uint32))
+    before = gpu.array(np.where(rng.random(n) < 0.3, 0, -1).astype(np.int32))
+    return "color_round", -(-n // 192), 192, 0, (*graph, priority, before, zeros(gpu, n, of=np.int32), n, 1)
+
+
+def partition_block(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    ctas = 3300
+    n = 256 * ctas
+    out = (zeros(gpu, n), zeros(gpu, ctas, of=np.int32))
+    return "partition_block", ctas, 256, 0, (floats(gpu, rng, n), *out, n, 0.4)
+
+
+def edit_distance(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    pairs, length = 1200, 40
+    given = [gpu.array(rng.integers(97, 101, (pairs, length)).astype(np.uint8)) for _ in range(2)]
+    return "edit_distance", pairs, 64, 0, (*given, zeros(gpu, pairs, of=np.int32), length)
+
+
+def ising(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    w, h = 1536, 800
+    spin = gpu.array(rng.choice(np.array([-1, 1], np.int8), (h, w)))
+    chance = gpu.array(np.array([1, 1, 0.5, 0.2, 0.05], np.float32))
+    return "ising", (w // 256, h), 128, 0, (spin, chance, w, h, 0, 12345)
+
+
+def spmv_blocked(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
+    rows = 3600
+    begin, column = lists(gpu, rng, rows, 5, rows)
+    block = floats(gpu, rng, column.shape[0], 8, 8)
+    given = (begin, column, block, floats(gpu, rng, 8 * rows))
+    return "spmv_blocked", -(-rows // 4), 128, 0, (*given, zeros(gpu, 8 * rows), rows)
+
+
 # Name: file of tests/kernels that has its source, and its launch; or a workload and its size.
 KERNELS: dict[str, tuple[str, Maker] | int] = {
     "heat": ("test_stencils", heat),
@@ -548,15 +652,32 @@ FRESH: dict[str, Maker] = {
     "compact": compact,
     "scan_block": scan_block,
 }
+UNSEEN: dict[str, Maker] = {
+    "radix_count": radix_count,
+    "level_solve": level_solve,
+    "invert_small": invert_small,
+    "despeckle": image("despeckle", 1040, 720, (32, 8), np.uint8, 30),
+    "ray_march": ray_march,
+    "search_text": search_text,
+    "join_probe": join_probe,
+    "barrier_option": barrier_option,
+    "blur_tiled": blur_tiled,
+    "color_round": color_round,
+    "partition_block": partition_block,
+    "edit_distance": edit_distance,
+    "ising": ising,
+    "spmv_blocked": spmv_blocked,
+}
 KERNELS |= {name: ("systematic_fresh.cu", maker) for name, maker in FRESH.items()}
+KERNELS |= {name: ("systematic_unseen.cu", maker) for name, maker in UNSEEN.items()}
 
 
 def half_of() -> dict[str, str]:
-    """Half of each kernel, by a split that does not change; `fresh` for those that were no part of the
-    development."""
-    names = sorted(KERNELS.keys() - FRESH.keys())
+    """Half of each kernel, by a split that does not change, or the later set that it belongs to."""
+    names = sorted(KERNELS.keys() - FRESH.keys() - UNSEEN.keys())
     random.Random(SPLIT_SEED).shuffle(names)
-    return {name: HALVES[i % 2] for i, name in enumerate(names)} | dict.fromkeys(FRESH, SETS[-1])
+    halves = {name: HALVES[i % 2] for i, name in enumerate(names)}
+    return halves | dict.fromkeys(FRESH, "fresh") | dict.fromkeys(UNSEEN, "unseen")
 
 
 class TimedGPU(simt.GPU):
@@ -578,7 +699,7 @@ def execute(device: TimedGPU, name: str) -> Result:
     if isinstance(entry, int):
         WORKLOADS[name.partition("-")[2]].run(device, entry)
     else:
-        if name in FRESH:
+        if entry[0].endswith(".cu"):
             module = device.compile((ROOT / "benchmarks" / entry[0]).read_text(), name=entry[0])
         else:
             file = import_module(entry[0])

@@ -439,6 +439,7 @@ void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* bl
   if (part.lowering) {
     result.executed = found.timed;
     result.thread_instructions = found.timed.thread_instructions;
+    result.warp_instructions = found.timed.warp_instructions;
     result.accesses = found.accesses;
   }
 }

@@ -56,6 +56,8 @@ struct BlockCounts {
   std::optional<InstructionCounts> executed;
   /// Of CTAs executed or replayed without timing; the same for any number of lanes per warp. 0: not counted.
   uint64_t thread_instructions = 0;
+  /// Likewise, by warp; of pairs of the input's warps, estimated from the blocks that they execute.
+  uint64_t warp_instructions = 0;
   AccessCounts accesses;  ///< with footprints
 };
 

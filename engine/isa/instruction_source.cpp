@@ -141,6 +141,7 @@ BlockCounts InstructionSource::execute(uint64_t first, uint64_t end, const Basic
     for (std::thread& t : others) t.join();
     if (error) std::rethrow_exception(error);
     all.thread_instructions = all.executed->thread_instructions;
+    all.warp_instructions = all.executed->warp_instructions;
   }
   return all;
 }

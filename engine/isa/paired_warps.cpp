@@ -275,7 +275,14 @@ BlockCounts PairedWarps::preview(const std::vector<uint64_t>& ordinals, const Ba
 
 BlockCounts PairedWarps::execute(uint64_t first, uint64_t end, const BasicBlocks* blocks, uint32_t threads,
                                  std::vector<Footprint>* footprints) {
-  return of_pairs(source_->execute(first, end, blocks, threads, footprints));
+  if (blocks || !footprints) return of_pairs(source_->execute(first, end, blocks, threads, footprints));
+  if (!blocks_) blocks_ = std::make_unique<BasicBlocks>(instructions(), leaders());
+  BlockCounts result = of_pairs(source_->execute(first, end, blocks_.get(), threads, footprints));
+  for (size_t i = 0; i < result.counts.size(); ++i)
+    result.warp_instructions += uint64_t{result.counts[i]} * (*blocks_)[i % result.blocks].length;
+  result.counts.clear();
+  result.blocks = 0;
+  return result;
 }
 
 BlockCounts PairedWarps::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,

@@ -46,6 +46,7 @@ class PairedWarps : public InstructionSource {
   class Stream;
   std::shared_ptr<InstructionSource> source_;
   LaunchInfo launch_;
+  std::unique_ptr<BasicBlocks> blocks_;  // by which instructions of pairs are counted, if they have been
 };
 
 }  // namespace simt

@@ -163,7 +163,7 @@ void SamplingControl::execute_skipped(uint64_t first, uint64_t end) {
     const uint64_t last = std::min(first + at_once, end);
     const BlockCounts counts = launch_.source->execute(first, last, nullptr, limits_.threads, &footprints);
     sampled_.add_executed(counts);
-    skipped_ += {counts.executed ? counts.executed->warp_instructions : 0, counts.thread_instructions};
+    skipped_ += {counts.warp_instructions, counts.thread_instructions};
     for (size_t i = 0; i < footprints.size(); ++i)
       skipped_dram_sectors_ += machine_.warm(footprints[i], first + i);
   }

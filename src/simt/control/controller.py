@@ -165,8 +165,8 @@ class Interval:
         cycles of its resident warps.
     l2_free_lines: lines of the L2 that have never held data.
     skipped_ctas: CTAs left out since the launch began. skipped_warp_instructions,
-        skipped_thread_instructions: what these execute; the former is 0 where warps of the engine are not
-        those of the input.
+        skipped_thread_instructions: what these execute. Where the engine pairs the input's warps, the former
+        is estimated: a pair executes each basic block as often as the half that executes it more often.
     skipped_dram_sectors: 32-byte sectors that these would have read from DRAM or written back.
     """
 

@@ -25,6 +25,10 @@ _ALIKE = 0.005  # difference of two windows that makes more of them needless
 _FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
+# Difference to the window that follows it at once that makes the first one after a gap part of the warm-up.
+_UNSETTLED = 0.1
+# Difference of the first window to the cold one and to later ones, on the same side, if waves swing.
+_SWING = 0.03
 # A cold beginning that decays at least that fast from wave to wave is over before the next window.
 _DECAY = 0.8
 # Spread of windows in most launches; how many degrees of freedom that is worth.
@@ -192,7 +196,8 @@ class Systematic(Controller):
     confidence: of the intervals.
     windows: number of windows planned; long launches have one for every 32 waves. Two are enough if they
         agree, or if DRAM alone sets the pace, and in launches of less than 16 waves, in which one is if it is
-        much as the wave before it. Five, where the use of DRAM lets the time of a wave vary.
+        much as the wave before it. Five, where the use of DRAM lets the time of a wave vary, unless three
+        agree.
     bias: allowance for what windows do not show, such as that the CTAs which continue meet an L2 that is not
         quite theirs: in waves, times the root of the waves left out.
     """
@@ -202,7 +207,7 @@ class Systematic(Controller):
     awaited_cta: int | None = 0
 
     def __init__(
-        self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.06
+        self, error: float = 0.05, confidence: float = 0.95, windows: int = 3, bias: float = 0.08
     ) -> None:
         self.error = error
         self.confidence = confidence
@@ -313,12 +318,14 @@ class Systematic(Controller):
         usual = max(self.windows, int(waves / _OF_A_WINDOW))
         if waves < _SHORT:
             usual = 1 if done == 1 and self._agree(2 * _USUAL) else 2
-        elif done > 1 and (used > _ALL or self._agree(_ALIKE)):
-            usual = 2
-        elif done > 1 and used > _MUCH:
-            usual = max(usual, _OF_MUCH)
+        elif done > 1 and used <= _MUCH:
+            usual = 2 if self._agree(_ALIKE) else usual
+        elif done > 1 and used <= _ALL:
             if self._gaps[-2]:
                 return 0  # the next window tells how much they vary
+            usual = done if self._agree(2 * _USUAL, 3) else max(usual, _OF_MUCH)
+        elif done > 1:
+            usual = 2
         alike = self._alike
         needed = math.ceil(alike * (self._relative_noise(out / waves) / room) ** 2) - alike + done
         more = max(0, max(needed if done > 1 else 0, usual) - done)
@@ -331,8 +338,8 @@ class Systematic(Controller):
 
     @property
     def _alike(self) -> int:
-        """Number of windows, without the first if the launch goes over from it into others."""
-        done = len(self._windows) - 1
+        """Number of windows that count, without the first if the launch goes over from it into others."""
+        done = len(self._counted)
         return done - 1 if done > 1 and self._course(0).follows else done
 
     @property
@@ -340,10 +347,12 @@ class Systematic(Controller):
         """Of DRAM's bandwidth, in the last window."""
         return self._utilisation(self._dram_sectors(self._windows[-1]))
 
-    def _agree(self, within: float) -> bool:
-        """Whether the rates of the last two windows are the same."""
-        rates = self._rates("cycles", "warp_instructions", self._windows[-2:])
-        return bool(abs(rates.differences[0]) <= within * rates.of_windows[0])
+    def _agree(self, within: float, last: int = 2) -> bool:
+        """Whether the rates of the last windows are the same, scaled to the same traffic."""
+        windows = self._windows[-last:]
+        rates = self._rates("cycles", "warp_instructions", windows)
+        even = rates.at(np.arange(len(windows)), np.full(len(windows), rates.sectors.mean()))
+        return bool(np.ptp(even) <= within * rates.of_windows[0])
 
     def _changed(self) -> bool:
         """Whether what was left out last executes more or less than what was left out before the last window,
@@ -392,6 +401,19 @@ class Systematic(Controller):
 
     # --- estimates ---------------------------------------------------------------------------------------
 
+    @property
+    def _sampled(self) -> list[_Window]:
+        """The windows from which rates come: all but the cold one. Where CTAs that began together also end
+        together, the first two waves may swing about what follows: then they are one window."""
+        cold, first, *later = self._windows
+        rates = self._rates("cycles", self._measure, self._windows).of_windows
+        if later:
+            usual = float(rates[2:].mean())
+            swings = (rates[0] - rates[1], usual - rates[1])
+            if min(swings) > _SWING * usual or max(swings) < -_SWING * usual:
+                first = _Window(cold.begin, first.end)
+        return [first, *later]
+
     def _of(self, name: str, windows: Sequence[_Window]) -> Floats:
         return np.array([window[name] for window in windows], np.float64)
 
@@ -416,8 +438,8 @@ class Systematic(Controller):
         """Of the time of a window with respect to what it exchanges with DRAM: the regression between
         successive windows, if much of DRAM is used. Few small differences say little."""
         self._elasticity = 0.0
-        rates = self._rates("cycles", self._measure, self._windows[1:])
-        steady = self._steady()
+        rates = self._rates("cycles", self._measure, self._sampled)
+        steady = self._steady(np.arange(len(self._gaps)))
         if steady.sum() < 2 or self._last_use < _MUCH:
             return 0.0
         time, sectors = (np.diff(x)[steady] / x[-1] for x in (rates.of_windows, rates.sectors))
@@ -428,13 +450,15 @@ class Systematic(Controller):
         peak = self._launch.dram_bytes_per_cycle
         return sectors * _SECTOR_BYTES / (peak * cycles) if peak else np.zeros(len(sectors))
 
-    def _steady(self) -> npt.NDArray[np.bool_]:
-        """Of each pair of successive windows, whether the launch does not go over from the one into the
-        other."""
-        return np.array([not self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
+    def _steady(self, windows: Ints) -> npt.NDArray[np.bool_]:
+        """Of each pair of successive ones of these windows, whether the launch does not go over from the one
+        into the other."""
+        follows = np.array([self._course(i).follows for i in range(len(self._gaps) - 1)], np.bool_)
+        return np.array([not follows[a:b].any() for a, b in pairwise(windows)], np.bool_)
 
-    def _noise(self, rates: _Rates, steady: npt.NDArray[np.bool_]) -> float:
-        """Half width of the interval of one of these rates, in all windows but the cold one.
+    def _noise(self, every: _Rates, counted: Ints, steady: npt.NDArray[np.bool_]) -> float:
+        """Half width of the interval of one of these rates, in the windows that count. steady: of each
+        pair of them that follow each other, whether the launch does not go over from the one into the other.
 
         Of windows that follow each other without the launch going over from one into the next, from the
         differences between successive ones (Wolter, "Introduction to Variance Estimation", 2007, section
@@ -442,6 +466,7 @@ class Systematic(Controller):
         waves.
         Few windows say little of the spread, which is therefore shrunk towards that of most launches.
         """
+        rates = _Rates(every.of_windows[counted], every.sectors[counted], every.elasticity[counted])
         own = 2 * max(0, int(steady.sum()) - (self._elasticity > 0))
         successive = float((rates.differences[steady] ** 2 / 2).sum())
         ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
@@ -463,7 +488,7 @@ class Systematic(Controller):
         sectors = np.array([x.dram_sectors for x in left], np.float64) / np.maximum(1, work)
         if gap + 1 == len(self._gaps) or not left:
             return _Course(np.zeros(len(left)), sectors, sectors, 1.0, False)
-        rates = self._rates("cycles", self._measure, self._windows[gap + 1 : gap + 3])
+        rates = self._rates("cycles", self._measure, self._sampled[gap : gap + 2])
         by_traffic = self._by_traffic(sectors, rates, float(work.sum() / ctas.sum()))
         if by_traffic and (rates.elasticity > self._elasticity).any():
             return by_traffic
@@ -514,8 +539,8 @@ class Systematic(Controller):
     def _relative_noise(self, share: float) -> float:
         """Relative half width of the interval of the cycles if this share of the launch is left out, without
         the allowance."""
-        rates = self._rates("cycles", "warp_instructions", self._windows[1:])
-        half = self._noise(rates, self._steady()) / math.sqrt(self._alike)
+        rates = self._rates("cycles", "warp_instructions", self._sampled)
+        half = self._noise(rates, self._counted, self._steady(self._counted)) / math.sqrt(self._alike)
         return share * half / float(rates.of_windows.mean())
 
     def _allowance(self, waves: float) -> float:
@@ -543,9 +568,22 @@ class Systematic(Controller):
                 drifts.append(last - first)
         return abs(float(np.mean(drifts))) if drifts else 0.0
 
+    @property
+    def _counted(self) -> Ints:
+        """The windows but the cold one that are no part of the warm-up: the first of those that follow each
+        other after a gap is, if the next one shows that it still was disturbed."""
+        rates = self._rates("cycles", self._measure, self._sampled)
+        disturbed = {
+            sample[0]
+            for sample in self._samples[1:]
+            if len(sample) > 1
+            and abs(rates.differences[sample[0]]) > _UNSETTLED * rates.of_windows[sample[1]]
+        }
+        return np.array([x for x in range(len(rates.of_windows)) if x not in disturbed], np.intp)
+
     def _shares(self) -> _Share:
-        samples = self._samples
-        sample_of = {window: sample for sample in samples for window in sample}
+        counted = set(self._counted.tolist())
+        sample_of = {w: [x for x in sample if x in counted] for sample in self._samples for w in sample}
         windows: list[Ints] = []
         work: list[Floats] = []
         sectors: list[Floats] = []
@@ -565,14 +603,15 @@ class Systematic(Controller):
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
         measure = self._measure
-        windows = self._windows[1:]
+        windows = self._sampled
         seen_work = float(self._of(measure, windows).sum())
         shares = self._shares()
         every, spread = float(shares.work.sum()), shares.spread
         courses = [self._course(i) for i in range(len(self._gaps) - 1)]
         doubts = np.array([x.doubt for x in courses])
         doubts *= [sum(getattr(x, measure) for x in gap) for gap in self._gaps[:-1]]
-        steady = self._steady()
+        counted = self._counted
+        steady = self._steady(counted)
         works = [(self._other_work(x), getattr(x, measure)) for x in self._gaps[-1]]
         other_work = sum(x * work for x, work in works if x > _CHANGE)
         others = [(self._not_seen(x), x.ctas) for x in self._gaps[-1]]
@@ -584,7 +623,7 @@ class Systematic(Controller):
             rates = self._rates(name, measure, windows)
             added = shares.total(rates)
             whole = done + added
-            half = every * self._noise(rates, steady) * spread + allowance * whole
+            half = every * self._noise(rates, counted, steady) * spread + allowance * whole
             doubt = float(np.abs(rates.differences) @ doubts) + shares.scaled(rates)
             half += _OF_CHANGE * (doubt + every * self._drift(rates))
             if name != "cycles":  # events come one by one, and perhaps none came in a window
