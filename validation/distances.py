@@ -27,7 +27,7 @@ from simt.sass import Control, Cubin, Instruction, disassemble
 from simt.sass.program import registers
 
 FILES = ("R", "UR", "P", "UP")
-FAR = 24  # cycles: no result of fixed latency takes longer
+FAR = 48  # cycles: no result of fixed latency takes longer
 ENDS = {
     "BRA",
     "BRX",
