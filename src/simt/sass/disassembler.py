@@ -64,12 +64,12 @@ def disassemble(cubin: Cubin) -> dict[str, list[Instruction]]:
     Raises ToolkitError if nvdisasm is not installed, SassError if it does not know the architecture or
     refuses the file.
     """
-    tool, data = _readable(cubin)
+    tool, name, data = _readable(cubin)
     identity = b"%d %s " % (_CACHE_VERSION, _version(tool).encode()) + cubin.data
     place = cache_directory("sass") / f"{hashlib.sha256(identity).hexdigest()[:40]}.json"
     kept = _read(place)
     if kept is None:
-        kept = _decoded(tool, cubin.name, data)
+        kept = _decoded(tool, name, data)
         write_whole(place, json.dumps(kept).encode())
     else:
         used(place)
@@ -161,16 +161,17 @@ def is_installed() -> bool:
     return bool(_tools(tuple(sys.path)))
 
 
-def _readable(cubin: Cubin) -> tuple[Path, bytes]:
-    """An nvdisasm that knows the architecture, and the file as it is to be given to it."""
+def _readable(cubin: Cubin) -> tuple[Path, str, bytes]:
+    """An nvdisasm that knows the architecture, the file's name for messages, and what it is to be given."""
     tools = _tools(tuple(sys.path))
     if not tools:
         raise ToolkitError(f"nvdisasm, which decodes machine code, is not installed: {install('cuda')}")
     for tool in tools:
         if cubin.arch in _architectures(tool):
-            return tool, cubin.data
+            return tool, cubin.name, cubin.data
         if cubin.arch in _VOLTA and _TURING in _architectures(tool):
-            return tool, cubin.relabelled(int(_TURING[3:]))
+            read_as = f"{cubin.name} ({cubin.arch}, read as {_TURING})"
+            return tool, read_as, cubin.relabelled(int(_TURING[3:]))
     raise SassError(
         f"{cubin.name}: machine code for {cubin.arch}, which the installed nvdisasm does not know; "
         "wheels of CUDA 13 know sm_75 and later, which includes what sm_70 and sm_72 have"
