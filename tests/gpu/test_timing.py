@@ -9,6 +9,7 @@ import pytest
 
 import simt
 from simt.cuda import PtxModule
+from simt.gpu.programs import Code
 from simt.result import perfetto
 
 pytest.importorskip("lz4")
@@ -269,6 +270,43 @@ def test_traces_of_vector_accesses_take_the_same_time(spec: str, kernel: str, tm
         # Text does not contain predicates, so a trace does not wait for them.
         allowed = 0 if path.suffix == ".simt" else 0.01 * timed.cycles
         assert abs(replayed.cycles - timed.cycles) <= allowed
+
+
+COPIES = """.version 8.7
+.target sm_80
+.address_size 64
+.visible .entry k(.param .b64 in, .param .b64 out) {
+  .shared .align 16 .b8 tile[8192];
+  .reg .b64 %a, %b; .reg .b32 %t, %s, %k, %n; .reg .b32 %v<4>; .reg .pred %p;
+  mov.u32 %t, %tid.x; mov.u32 %s, tile; mad.lo.u32 %s, %t, 16, %s; mov.u32 %k, 0;
+  ld.param.b64 %a, [in]; mad.wide.u32 %a, %t, 16, %a;
+LOOP:  // the last two of eight copies, and of the sixth those of odd threads, read nothing
+  setp.lt.u32 %p, %k, 6; selp.b32 %n, 16, 0, %p; setp.eq.u32 %p, %k, 5; and.b32 %v0, %t, 1;
+  shl.b32 %v0, %v0, 4; @%p sub.u32 %n, %n, %v0;
+  cp.async.cg.shared.global [%s], [%a], 16, %n; cp.async.commit_group; cp.async.wait_group 0;
+  add.u64 %a, %a, 4096; add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 8; @%p bra LOOP;
+  ld.shared.v4.b32 {%v0, %v1, %v2, %v3}, [%s];
+  ld.param.b64 %b, [out]; mad.wide.u32 %b, %t, 16, %b; st.global.v4.b32 [%b], {%v0, %v1, %v2, %v3};
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_traces_have_no_copies_that_read_nothing(code: Code, tmp_path: Path) -> None:
+    """`cp.async` with a source of no bytes reads nothing; when recorded, it read address 0."""
+    options = {"l2.copies_fill": False, "sm.count": 1}
+    gpu = simt.GPU("a100", set=options, code=code)
+    kernel = gpu.load(PtxModule.from_text(COPIES, "copies.ptx")).k[1, 256]
+    source, out = gpu.array(np.ones(8 * 1024, np.float32)), gpu.array(np.ones(1024, np.float32))
+    timed = kernel(source, out)
+    assert not out.numpy().any()
+    with gpu.trace(tmp_path / "trace.simt"):
+        kernel(source, out)
+    replayed = simt.simulate(tmp_path / "trace.simt", "a100", set=options).launches[0]
+    assert timed.engine["global_load_sectors"] == 8 * 16 * 5 + 8 * 16
+    assert replayed.engine["global_load_sectors"] == timed.engine["global_load_sectors"]
+    assert replayed.cycles == timed.cycles
 
 
 def test_annotations(tmp_path: Path) -> None:
