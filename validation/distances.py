@@ -18,10 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opcodes import ARCHS, code_files
+from opcodes import ARCHS, code_files, cubins
 
-from simt.cuda import PtxModule, load_images, machine_code
-from simt.cuda.cubin_module import CubinModule, code_arch
 from simt.errors import SimtError
 from simt.sass import Control, Cubin, Instruction, disassemble
 from simt.sass.program import registers
@@ -69,11 +67,7 @@ class Least:
 
 
 def stall(control: Control) -> int:
-    """Cycles to the next instruction, as the engine counts them."""
-    if not control.stall and control.yields:
-        return 45
-    if control.stall > 11 and not control.yields:
-        return 2
+    """Cycles to the next instruction. (What compilers do not emit has other rules.)"""
     return max(control.stall, 2 if control.yields else 1)
 
 
@@ -115,23 +109,6 @@ def pairs(cubin: Cubin) -> Iterator[tuple[Pair, int, str]]:
                 written.clear()
 
 
-def cubins(path: Path, archs: list[str]) -> Iterator[Cubin]:
-    if path.suffix == ".cubin":
-        cubin = Cubin.parse(path.read_bytes(), str(path))
-        if cubin.arch in archs:
-            yield cubin
-        return
-    for arch in archs:
-        try:
-            for image in load_images(path, arch, code="sass"):
-                if isinstance(image, CubinModule):
-                    yield image.cubin
-                elif isinstance(image, PtxModule):
-                    yield Cubin.parse(machine_code(image, code_arch(arch)), f"{path} for {arch}")
-        except SimtError as error:
-            print(f"left out: {path} for {arch}: {str(error).splitlines()[0]}", file=sys.stderr)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("paths", nargs="+", type=Path)
@@ -140,13 +117,14 @@ def main() -> int:
     parser.add_argument("--reader", action="append", help="only pairs with this opcode as their reader")
     parser.add_argument("--below", type=int, default=FAR, metavar="CYCLES", help="only shorter distances")
     arguments = parser.parse_args()
+    archs = arguments.arch or list(ARCHS)
     least: dict[Pair, Least] = {}
     seen = set()
     count = 0
     for file in code_files(arguments.paths):
         try:
-            for cubin in cubins(file, arguments.arch or list(ARCHS)):
-                if cubin.data in seen or not cubin.is_linked:
+            for cubin in cubins(file, archs):
+                if cubin.data in seen or not cubin.is_linked or cubin.arch not in archs:
                     continue
                 seen.add(cubin.data)
                 for pair, cycles, where in pairs(cubin):

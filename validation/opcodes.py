@@ -2,9 +2,10 @@
 
     python validation/opcodes.py examples tests --arch sm_80 --arch sm_90a --out out/opcodes.json
 
-Takes `.cu`, `.ptx` and `.cubin` files, and folders of them; a cubin counts for its own architecture. Prints,
-for each architecture, how many opcodes and spellings (opcodes with their modifiers) there are, and each
-spelling that is refused. With `--out`, the counts of all spellings are added to those that FILE has already.
+Takes `.cu`, `.ptx` and `.cubin` files, programs, and folders of them; machine code counts for its own
+architecture. Prints, for each architecture, how many opcodes and spellings (opcodes with their modifiers)
+there are, and each spelling that is refused. With `--out`, the counts of all spellings are added to those
+that FILE has already.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from simt.cuda import PtxModule, load_images, machine_code
-from simt.cuda.cubin_module import code_arch
+from simt.cuda.cubin_module import CubinModule
 from simt.errors import SimtError
 from simt.files import write_text
 from simt.sass import Cubin, disassemble
 from simt.sass.cubin import INSTRUCTION_BYTES
 from simt.sass.program import refusals
 
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90a")
+ARCHS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a")
 
 
 def code_files(paths: list[Path]) -> list[Path]:
@@ -38,14 +39,17 @@ def code_files(paths: list[Path]) -> list[Path]:
 
 
 def cubins(path: Path, archs: list[str]) -> Iterator[Cubin]:
+    """The machine code of a file, or what ptxas makes of it for each architecture."""
     if path.suffix == ".cubin":
         yield Cubin.parse(path.read_bytes(), str(path))
         return
     for arch in archs:
         try:
-            for image in load_images(path, arch, code="ptx"):
-                if isinstance(image, PtxModule):
-                    yield Cubin.parse(machine_code(image, code_arch(arch)), f"{path} for {arch}")
+            for image in load_images(path, arch, code="sass"):
+                if isinstance(image, CubinModule):
+                    yield image.cubin
+                elif isinstance(image, PtxModule):
+                    yield Cubin.parse(machine_code(image, arch), f"{path} for {arch}")
         except SimtError as error:
             print(f"left out: {path} for {arch}: {str(error).splitlines()[0]}", file=sys.stderr)
 

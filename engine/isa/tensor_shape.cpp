@@ -100,9 +100,13 @@ double tensor_work(std::string_view opcode) {
   return multiply_adds(tokens) / reference * rate;
 }
 
+bool is_group_product(std::string_view opcode) {
+  return opcode.substr(0, opcode.find('.')).ends_with("GMMA");
+}
+
 uint32_t shared_operand_bytes(std::string_view opcode, bool a_in_registers) {
+  if (!is_group_product(opcode)) return 0;
   const Tokens tokens = split(opcode, '.');
-  if (tokens[0].find("GMMA") == std::string_view::npos) return 0;
   const MmaShape group = group_shape(tokens);
   const double a = a_in_registers ? 0 : group.m * group.k / (names(tokens, "SP") ? 2 : 1);
   return static_cast<uint32_t>((a + group.n * group.k) / 4 * element_bytes(tokens));

@@ -15,6 +15,9 @@ double tensor_multiply_adds(std::string_view opcode);
 /// steps).
 double tensor_work(std::string_view opcode);
 
+/// Whether it is a multiplication by a warpgroup: HGMMA, QGMMA, IGMMA, BGMMA.
+bool is_group_product(std::string_view opcode);
+
 /// Bytes that each of the four warps fetches from shared memory for a multiplication by a warpgroup
 /// (HGMMA.64x192x16.F32): a quarter of B, and its own 16 rows of A unless they are in registers. 0 for other
 /// opcodes.

@@ -201,7 +201,7 @@ void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) 
   rule.waits = static_cast<uint8_t>(control.waits());
   rule.write_counter = static_cast<uint8_t>(control.write_counter());
   rule.read_counter = static_cast<uint8_t>(control.read_counter());
-  rule.warp_group = opcode.find("GMMA") != std::string_view::npos;
+  rule.warp_group = is_group_product(opcode);
   rule.closes_group = s.commits_group;
   const bool counter_wait = opcode.starts_with("DEPBAR.LE"),
              group_wait = opcode.starts_with("WARPGROUP.DEPBAR");

@@ -58,10 +58,10 @@ struct alignas(64) DecodedInstruction {
   bool memory_pipeline = false;  ///< goes through the load/store unit
   uint16_t latency = 1;          ///< core cycles
   uint16_t initiation_interval = 1;
-  uint16_t shared_operands =
-      0;                       ///< bytes of operands that a multiplication by a warp group fetches for a warp
-  bool constant_load = false;  ///< looks up the constant cache for loads
-  bool awaited = false;        ///< others may wait for its completion
+  /// Bytes of operands that a multiplication by a warp group fetches for a warp; 0 for all else.
+  uint16_t shared_operands = 0;
+  bool constant_load = false;                                  ///< looks up the constant cache for loads
+  bool awaited = false;                                        ///< others may wait for its completion
   uint32_t constant_operand = StaticInstruction::no_constant;  ///< looks up its sub-core's constant cache for
                                                                ///< operands
   bool variable_latency = false;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "isa/tensor_shape.hpp"
 #include "trace/text_format.hpp"
 #include "trace/text_scanner.hpp"
 
@@ -98,7 +99,7 @@ void TextParser::other_instruction(KnownLine& known, Scanner& in, uint64_t pc, u
   raw.opcode = intern_opcode(opcode);
   registers("the number of source registers (at most 8)", raw.source_count, raw.sources);
   const bool bulk = is_bulk(opcode);
-  if (version_ >= first_with_types && opcode.find("GMMA") != std::string_view::npos)
+  if (version_ >= first_with_types && is_group_product(opcode))
     raw.commits_group = in.decimal("a commit flag, 0 or 1", 1) == 1;
   raw.memory_bytes = static_cast<uint32_t>(in.decimal("the access width in bytes", max_memory_bytes));
 

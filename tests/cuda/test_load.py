@@ -42,6 +42,9 @@ def test_compiled_program(tmp_path: Path) -> None:
 def test_what_is_no_program(tmp_path: Path) -> None:
     with pytest.raises(PtxError, match=r"none\.cu: cannot be read: No such file"):
         load(tmp_path / "none.cu", "sm_80")
+    (tmp_path / "text.cubin").write_text("not a cubin\n")
+    with pytest.raises(PtxError, match=r"text\.cubin: holds text, expected machine code or a fat binary"):
+        load(tmp_path / "text.cubin", "sm_80")
     with pytest.raises(PtxError, match="cannot be read: Is a directory"):
         load(tmp_path, "sm_80")
     (tmp_path / "latin").write_bytes(b"__global__ void f() {} // \xe9")

@@ -303,6 +303,29 @@ def test_the_upper_half_of_a_wide_sum_is_read_later(
     assert uncovered(tmp_path, code) == expected
 
 
+def check_distance(
+    folder: Path, writer: str, reader: str, distance: int, register: tuple[int, int, int, int]
+) -> None:
+    """The reader of a register may issue so many cycles after its writer, and not a cycle sooner:
+    `validation/distances.py`, the least distance in code of ptxas.
+    """
+
+    def writes(row: Row) -> Row:
+        return (*row[:4], [register for _ in row[4]], *row[5:])
+
+    def reads(row: Row) -> Row:
+        return (*row[:5], [register, *row[5][1:]], row[6])
+
+    for stall, expected in ((distance, 0), (distance - 1, 1)):
+        code = Code().add(writer, 12, stall=stall, yields=stall > 11, change=writes)
+        if reader == "STG.E":
+            code.add(reader, None, (12, 14), addresses=[GLOBAL] * 32, change=reads)
+        else:
+            code.add(reader, 8, (12,), change=reads)
+        found = run(folder / str(stall), code, gpu="h100")["counters"]["uncovered_dependences"]
+        assert found == expected
+
+
 @pytest.mark.parametrize(
     ("writer", "reader", "distance"),
     [
@@ -314,22 +337,7 @@ def test_the_upper_half_of_a_wide_sum_is_read_later(
     ],
 )  # fmt: skip
 def test_when_uniform_registers_can_be_read(writer: str, reader: str, distance: int, tmp_path: Path) -> None:
-    """`validation/distances.py`: the least distance in code of ptxas."""
-
-    def uniform(row: Row) -> Row:
-        return (*row[:4], [(12, UNIFORM, 1, 0) for _ in row[4]], *row[5:])
-
-    def reads(row: Row) -> Row:
-        return (*row[:5], [(12, UNIFORM, 1, 0), *row[5][1:]], row[6])
-
-    for stall, expected in ((distance, 0), (distance - 1, 1)):
-        code = Code().add(writer, 12, stall=stall, yields=stall > 11, change=uniform)
-        if reader == "STG.E":
-            code.add(reader, None, (2, 14), addresses=[GLOBAL] * 32, change=reads)
-        else:
-            code.add(reader, 8, (12,), change=reads)
-        found = run(tmp_path / str(stall), code, gpu="h100")["counters"]["uncovered_dependences"]
-        assert found == expected
+    check_distance(tmp_path, writer, reader, distance, (12, UNIFORM, 1, 0))
 
 
 @pytest.mark.parametrize(
@@ -343,21 +351,7 @@ def test_when_doubles_and_predicates_can_be_read(
     writer: str, reader: str, distance: int, tmp_path: Path
 ) -> None:
     file = GENERAL if writer == "DADD" else PREDICATE
-
-    def change(row: Row) -> Row:
-        return (*row[:4], [(5, file, 1, 0) for _ in row[4]], *row[5:])
-
-    def reads(row: Row) -> Row:
-        return (*row[:5], [(5, file, 1, 0), *row[5][1:]], row[6])
-
-    for stall, expected in ((distance, 0), (distance - 1, 1)):
-        code = Code().add(writer, 12, stall=stall, change=change)
-        if reader == "STG.E":
-            code.add(reader, None, (12, 14), addresses=[GLOBAL] * 32, change=reads)
-        else:
-            code.add(reader, 8, (12,), change=reads)
-        found = run(tmp_path / str(stall), code, gpu="h100")["counters"]["uncovered_dependences"]
-        assert found == expected
+    check_distance(tmp_path, writer, reader, distance, (5, file, 1, 0))
 
 
 def test_writes_in_the_wrong_order_are_reported(tmp_path: Path) -> None:

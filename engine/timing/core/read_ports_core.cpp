@@ -117,9 +117,9 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
   }
   Counters& counters = parts_.counters[issued.slot];
   counters[Counter::register_bank_conflicts] += delay;
-  const auto w = static_cast<uint16_t>(issued.warp);
   if (d.shared_operands > 0) [[unlikely]]
     return;
+  const auto w = static_cast<uint16_t>(issued.warp);
   const Cycle done = now + d.latency + delay + queued;
   if (constants_.empty() || parts_.constant_cache.load({&d, w}, constants_, issued.slot, now, done, counters))
     wheel_.schedule(done, {&d, w});

@@ -16,6 +16,7 @@ from .nvrtc import compile_cuda
 from .ptx_module import PtxModule, is_ptx, runs_on
 
 _HEAD = 4096
+_BINARY = (".cubin", ".fatbin")
 
 
 def load(program: str | PathLike[str], arch: str, *, fmad: bool = True, **options: Any) -> list[PtxModule]:
@@ -85,6 +86,8 @@ def _load(program: str | PathLike[str], arch: str, options: dict[str, Any]) -> l
     path = Path(program)
     if _is_binary(path):
         return read_fatbins(path, arch)
+    if path.suffix in _BINARY:
+        raise PtxError(f"{path}: holds text, expected machine code or a fat binary")
     try:
         text = _source(path)
     except OSError as error:
