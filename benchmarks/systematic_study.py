@@ -3,12 +3,12 @@
 python benchmarks/systematic_study.py run --half development [--launches whole] [--gpu qv100] [--cases heat]
 python benchmarks/systematic_study.py table --half fresh
 
-One launch of each kernel of systematic_kernels.py, on each GPU. A case runs in one process, on one host thread, in full and with
-each method, and times are processor times of the launch alone. `run` keeps what is measured in
-docs/control/systematic-study/ and measures what is missing there. The kernels were split into halves once,
-at random, before the method was developed. The held-out half and the fresh kernels have been looked at with
-earlier versions; the unseen kernels were recorded before the last change of the method, and simulated once,
-after it.
+One launch of each kernel of systematic_kernels.py, on each GPU. A case runs in one process, on one host
+thread, in full and with each method, and times are processor times of the launch alone. `run` keeps what is
+measured in docs/control/systematic-study/ and measures what is missing there. The kernels were split into
+halves once, at random, before the method was developed. The held-out half and the fresh kernels have been
+looked at with earlier versions; the unseen kernels were recorded before the last change of the method, and
+simulated once, after it.
 
 `--launches long`: most launches are of a few waves on a whole GPU, and simulating longer ones in full takes
 too long. Each therefore runs on the largest of the GPU, its half, quarter and eighth (SMs and memory channels
