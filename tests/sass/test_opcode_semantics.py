@@ -7,6 +7,8 @@ import importlib.util
 import numpy as np
 import pytest
 
+from simt.cuda import compile_cuda, machine_code
+from simt.sass import Cubin, disassemble
 from support import floats
 from support.floats import F16, F32, assert_same
 from support.ptx import per_lane
@@ -112,3 +114,19 @@ def test_ptxas_saturates_differences_from_a_negated_number_by_other_signs() -> N
     body = "{ .reg .b32 x; neg.s32 x, %i0; sub.sat.s32 %o, x, %i1; }"
     assert per_lane(body, a, b, output=np.int32, code="ptx").tolist() == [-2, -22]
     assert per_lane(body, a, b, output=np.int32, code="sass").tolist() == [2**31 - 1, -22]
+
+
+def test_ptxas_loses_cnot_before_a_saturation_to_a_byte() -> None:
+    """From -O1 on, the result comes from a register that nothing has written; no operand is loaded."""
+    source = """extern "C" __global__ void k(unsigned* out, const unsigned* in) {
+      unsigned zero, byte;
+      asm("cnot.b32 %0, %1;" : "=r"(zero) : "r"(in[threadIdx.x]));
+      asm("cvt.sat.u8.u32 %0, %1;" : "=r"(byte) : "r"(zero));
+      out[threadIdx.x] = byte;
+    }"""
+    module = compile_cuda(source, arch="sm_80")
+    loads = [
+        any(x.opcode.startswith("LDG") for x in disassemble(cubin)["k"])
+        for cubin in (Cubin.parse(machine_code(module, "sm_80", level), "k") for level in ("-O0", "-O1"))
+    ]
+    assert loads == [True, False]

@@ -8,6 +8,7 @@ namespace simt::instructions {
 inline constexpr SassRow sass_control_rows[] = {
     {"BRA", "[.U,.DIV,.CONV] [p,]target", sass::translate_bra},
     {"BRX", " a,n", sass::translate_brx},
+    {"BRXU", " u,n", sass::translate_brx},
     {"CALL", ".{REL,ABS}.NOINC target | a", sass::translate_call},
     {"RET", ".{REL,ABS}.NODEC a[,target]", sass::translate_ret},
     {"EXIT", " [p]", sass::translate_exit},

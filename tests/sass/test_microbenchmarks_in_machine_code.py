@@ -1,0 +1,92 @@
+"""The machine code of the microbenchmarks is executed: none of its opcodes is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from itertools import count
+
+import numpy as np
+import pytest
+
+import simt
+from simt.cuda import PtxModule, machine_code
+from simt.errors import SassError, SimtError
+from simt.sass import Cubin, disassemble
+from simt.sass.disassembler import is_installed
+from simt.validate import device
+from simt.validate.microbenchmark import microbenchmarks
+
+pytestmark = pytest.mark.skipif(
+    not is_installed(), reason="nvdisasm is not installed: pip install 'simt[cuda]'"
+)
+
+
+class Loading(device.SimulatedDevice):
+    """Loads kernels as machine code, and launches none: each launch takes longer than the one before."""
+
+    def __init__(self, gpu: str) -> None:
+        super().__init__(gpu)
+        self._gpu = simt.GPU(gpu, code="sass")
+        self._launches = count(1)
+        self.refused: set[str] = set()
+
+    def kernel(
+        self, source: str, name: str, defines: Mapping[str, str | int] | None = None
+    ) -> Callable[..., float]:
+        try:
+            self.compiled(source, name, defines)
+        except SassError as error:
+            self.refused.add(str(error))
+        return lambda *_, **__: 1000.0 * next(self._launches)
+
+    def period(self, source: str, name: str, launches: int) -> float:
+        self.kernel(source, name)
+        return 1000.0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what the times that are made up lead to
+@pytest.mark.parametrize("gpu", ["qv100", "rtx2060", "a100", "h100"])
+def test_no_opcode_is_refused(gpu: str) -> None:
+    loading = Loading(gpu)
+    for benchmark in microbenchmarks().values():
+        if loading.sm_version < benchmark.sm_version:
+            continue
+        with suppress(ArithmeticError, ValueError, SimtError):  # the times that are made up give no answer
+            benchmark.measure(loading)
+    assert loading.refused == set()
+    assert len(loading._kernels) > 60
+
+
+def test_a_jump_by_a_uniform_register_goes_where_the_index_says() -> None:
+    """BRXU: brx.idx whose index is the same for all lanes."""
+    text = r"""
+    .version 8.7
+    .target sm_80
+    .address_size 64
+    .visible .entry k(.param .u64 out, .param .u32 which) {
+      .reg .b64 %a; .reg .b32 %w, %v;
+      ld.param.u64 %a, [out]; ld.param.u32 %w, [which];
+      mov.u32 %v, 7;
+      TARGETS: .branchtargets ZERO, ONE, TWO, THREE, FOUR, FIVE;
+      brx.idx.uni %w, TARGETS;
+    ZERO: mov.u32 %v, %tid.x; bra DONE;
+    ONE: mov.u32 %v, %ctaid.x; bra DONE;
+    TWO: mov.u32 %v, %ntid.x; bra DONE;
+    THREE: mov.u32 %v, %laneid; add.u32 %v, %v, 1; bra DONE;
+    FOUR: mov.u32 %v, %nctaid.x; bra DONE;
+    FIVE: mov.u32 %v, 99;
+    DONE: st.global.u32 [%a], %v; ret;
+    }"""
+    module = PtxModule.from_text(text, "k.ptx")
+    code = disassemble(Cubin.parse(machine_code(module, "sm_80"), "k"))["k"]
+    assert "BRXU" in {x.opcode for x in code}
+    kernel = simt.GPU("a100", code="sass", functional=True).load(module).k
+    found = []
+    for which in range(6):
+        out = np.zeros(1, np.uint32)
+        kernel[5, 1](out, which)
+        found.append(int(out[0]))
+    assert found[0] == 0 and found[2:] == [1, 1, 5, 99]
+    assert 0 <= found[1] < 5
