@@ -69,7 +69,9 @@ def study(gpu: str, suite: str, every: int, arguments: argparse.Namespace) -> di
         row
         for recipe in read_recipes(RECIPES, gpu)
         if recipe.use == "tuning" and recipe.suite == suite
-        for row in sorted(rows_of(recipe, arguments.measured), key=lambda row: row.measured)[::every]
+        for row in sorted(
+            rows_of(recipe, arguments.measured, arguments.sources), key=lambda row: row.measured
+        )[::every]
     ]
 
     def run(off: Mapping[str, Any], limit: float) -> list[Outcome]:

@@ -303,6 +303,8 @@ inline constexpr Range sets{0, limits::number, true};
         "For which a write occupies a slice's data port; reads take one.") \
   FIELD(uint32_t, partial_write_interval, "L2 cycles", (Range{1, 64}), \
         "The same for a write to a part of a sector that the slice has.") \
+  FIELD(uint32_t, atomic_rate, "words / 1,000 L2 cycles", ranges::number, \
+        "32-bit words that a slice's atomic unit changes, one request per cycle at most; 0: no such limit.") \
   FIELD(uint32_t, request_queue, "requests", (Range{4, limits::entries}), \
         "Between interconnect and tags; a packet may bring four.") \
   FIELD(uint32_t, dram_queue, "requests", ranges::some_entries, "Between slice and DRAM channel.") \

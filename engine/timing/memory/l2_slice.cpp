@@ -1,6 +1,7 @@
 #include "timing/memory/l2_slice.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace simt {
 
@@ -146,6 +147,7 @@ void L2Slice::look_up_next(uint64_t cycle) {
     return;
   }
   if (requests_.empty()) return;
+  if (cycle < atomic_unit_free_at_ && accesses_[requests_.front()].asked.atomic) return;
   if (refused_) {
     ++access_order_;
     ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
@@ -192,9 +194,21 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
                                           : spec_.l2.write_interval;
   port_free_at_ = cycle + std::max(interval, cache_.last_evicted_sectors() * sector_bytes /
                                                  std::max(1u, spec_.l2.port_bytes));
+  if (access.atomic) occupy_atomic_unit(static_cast<uint32_t>(std::popcount(access.byte_mask)) / 4, cycle);
   if (partitions_.count() > 1 && (access.write || access.atomic)) tell_of_write(access.address, cycle);
   if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
   return true;
+}
+
+void L2Slice::occupy_atomic_unit(uint32_t words, uint64_t cycle) {
+  if (spec_.l2.atomic_rate == 0) return;
+  constexpr uint64_t parts = 1000;  // of a cycle
+  // What remains of a cycle is carried over while requests follow each other.
+  if (cycle > atomic_unit_free_at_) atomic_unit_parts_ = 0;
+  const uint64_t taken =
+      atomic_unit_parts_ + std::max(parts, words * parts * parts / spec_.l2.atomic_rate);
+  atomic_unit_free_at_ = cycle + taken / parts;
+  atomic_unit_parts_ = taken % parts;
 }
 
 void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {

@@ -120,6 +120,7 @@ class L2Slice {
   uint32_t take_place();
   void look_up_next(uint64_t cycle);
   bool look_up(uint32_t place, uint64_t cycle);  ///< false: refused, to be retried
+  void occupy_atomic_unit(uint32_t words, uint64_t cycle);
   void tell_of_write(uint64_t address, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
   void answer(uint32_t place, uint64_t cycle);
@@ -160,6 +161,7 @@ class L2Slice {
   std::vector<Access> accesses_;  // the cache's tokens are their places
   std::vector<uint32_t> free_accesses_;
   uint64_t port_free_at_ = 0;
+  uint64_t atomic_unit_free_at_ = 0, atomic_unit_parts_ = 0;  // L2 cycle, and thousandths of one
   uint64_t access_order_ = 0;
 };
 

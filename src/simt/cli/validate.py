@@ -99,7 +99,7 @@ def programs(
     if html is not None:
         require_output(html)
     console = Console()
-    rows = _rows(gpu, suite, only, use, recipes, measured, sample)
+    rows = _rows(gpu, suite, only, use, recipes, measured, sources, sample)
     overrides = override_texts(set_)
     settings = clock_settings(gpu, CLOCKS if vary_clocks else {}, overrides)
     found: dict[str, list[Outcome]] = {}
@@ -131,13 +131,16 @@ def _rows(
     use: str,
     recipes: Path,
     measured: Path | None,
+    sources: Path | None,
     sample: int,
 ) -> list[Row]:
     found = []
     for recipe in read_recipes(recipes, gpu):
         if recipe.use == use and (not suite or recipe.suite in suite):
             rows = [
-                row for row in rows_of(recipe, measured) if not only or any(text in row.name for text in only)
+                row
+                for row in rows_of(recipe, measured, sources)
+                if not only or any(text in row.name for text in only)
             ]
             found += sorted(rows, key=lambda row: row.measured)[::sample]
     if not found:

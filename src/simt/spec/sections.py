@@ -384,6 +384,8 @@ class L2(Section):
     """For which a write occupies a slice's data port; reads take one."""
     partial_write_interval: Annotated[int, Quantity("L2 cycles", 1, 64)]
     """The same for a write to a part of a sector that the slice has."""
+    atomic_rate: Annotated[int, Quantity("words / 1,000 L2 cycles", 0, 67108864)]
+    """32-bit words that a slice's atomic unit changes, one request per cycle at most; 0: no such limit."""
     request_queue: Annotated[int, Quantity("requests", 4, 1048576)]
     """Between interconnect and tags; a packet may bring four."""
     dram_queue: Annotated[int, Quantity("requests", 1, 1048576)]

@@ -11,6 +11,7 @@ import csv
 import math
 import os
 import string
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +51,8 @@ class Source:
 class Table:
     """A table of measured values.
 
-    file: its name in the user's folder of measurements, or that of a table that comes with simt.
+    file: its name in the source, or else in the user's folder of measurements; or that of a table that comes
+        with simt.
     value, unit: its column of times, in ns, us, ms or s, or of cycles.
     counters: for each counter of simt, the columns of which it is the sum.
     """
@@ -59,6 +61,7 @@ class Table:
     value: str
     unit: str
     counters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,12 @@ class Recipe:
 
     use: "tuning" if the model may be adjusted to its rows; "held-out" if it is a similar program that nobody
         looks at before the end; "judging" if it belongs to a suite that is only for judging.
-    files, include, flags: what nvcc is given; paths are relative to the source. Or one Python file, whose
-        function run(gpu, *arguments) launches the kernels.
+    files, include, flags: what nvcc is given; paths are relative to the source, or to the recipe if they begin
+        with "simt:". Or one Python file, whose function run(gpu, *arguments) launches the kernels.
     arguments: of the program, with fields of the row as {field}.
     folder: where it runs, relative to the source; empty: anywhere.
-    where: values of a row's fields that make it a row of this program; "*" any value, "" none.
+    where: values of a row's fields that make it a row of this program: one of those listed; "*" any value, ""
+        none.
     time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
         the time between the ends of launches in one stream, after the first `warm`, as of events around a
         loop; "last", the duration of the last timed launch.
@@ -88,7 +92,7 @@ class Recipe:
     source: Source
     table: Table
     files: tuple[str, ...]
-    where: Mapping[str, str]
+    where: Mapping[str, tuple[str, ...]]
     include: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
@@ -104,6 +108,11 @@ class Recipe:
     @property
     def in_python(self) -> bool:
         return self.files[0].endswith(".py")
+
+    def path_of(self, file: str, source: Path) -> Path:
+        """One of `files`, with the source in that folder."""
+        own = file.removeprefix(f"{OWN}:")
+        return source / file if own == file else self.place / own
 
 
 @dataclass(frozen=True)
@@ -156,6 +165,7 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             part.text("value"),
             part.choice("unit", (*NANOSECONDS, "cycles")),
             {key: part.part("counters").texts(key) for key in part.part("counters").data},
+            sources[part.choice("source", sources)] if "source" in part.data else None,
         )
         for name, part in top.sections("tables").items()
     }
@@ -175,7 +185,7 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             source=sources[source],
             table=tables[table],
             files=part.texts("files"),
-            where={key: wanted.text(key, "") for key in list(wanted.data)},
+            where={key: wanted.alternatives(key) for key in wanted.data},
             include=part.texts("include", ()),
             flags=part.texts("flags", ()),
             arguments=part.texts("arguments", ()),
@@ -196,13 +206,38 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
     return found
 
 
-def rows_of(recipe: Recipe, measurements: Path | None) -> list[Row]:
+def folder_of(source: Source, recipe: Recipe, sources: Path | None) -> Path:
+    """Where a source lies. Raises ProfileError if it is not there."""
+    if source.name == OWN:
+        return recipe.place
+    where = f"a checkout of {source.repository} at {source.commit}"
+    if sources is None:
+        raise ProfileError(
+            f"{recipe.program} needs {where}; --sources DIR, or the variable SIMT_PROGRAMS, names the folder "
+            f"that has it as {source.name}"
+        )
+    folder = sources / source.name
+    if not folder.is_dir():
+        raise ProfileError(f"{folder}: no such folder; {recipe.program} needs {where} there")
+    head = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    if head and head != source.commit:
+        raise ProfileError(f"{folder}: is at {head}; {recipe.program} needs {source.commit}")
+    return folder
+
+
+def rows_of(recipe: Recipe, measurements: Path | None, sources: Path | None = None) -> list[Row]:
     """The rows of its table that a program makes, in the order of the table.
 
-    measurements: the folder with the user's tables. Raises ProfileError if the table is not there, has no
-    such column, or no row of this program.
+    measurements: the folder with the user's tables; sources: that with the checkouts. Raises ProfileError if
+    the table is not there, has no such column, or no row of this program.
     """
-    table, path = recipe.table, _table_path(recipe.table, measurements)
+    table = recipe.table
+    if table.source is None:
+        path = _table_path(table, measurements)
+    else:
+        path = folder_of(table.source, recipe, sources) / table.file
     found = []
     for place, fields in read_table(path):
         for column in (table.value, *(name for names in table.counters.values() for name in names)):
@@ -213,7 +248,7 @@ def rows_of(recipe: Recipe, measurements: Path | None) -> list[Row]:
         needed = {name for text in recipe.arguments for name in placeholders(text)}
         if missing := sorted(needed - fields.keys()):
             raise ProfileError(f"{place}: no field {missing[0]!r}, which {recipe.program}'s arguments use")
-        named = needed | {key for key, value in recipe.where.items() if value == "*"}
+        named = needed | {key for key, values in recipe.where.items() if values == ("*",) or len(values) > 1}
         measured = _number(fields[table.value], f"{place}: {table.value}")
         if measured <= 0:
             raise ProfileError(f"{place}: {table.value} is {measured:g}, expected more than 0")
@@ -230,7 +265,8 @@ def rows_of(recipe: Recipe, measurements: Path | None) -> list[Row]:
             )
         )
     if not found:
-        raise ProfileError(f"{path}: no row with {dict(recipe.where)}, which {recipe.program} should have")
+        wanted = {key: values[0] if len(values) == 1 else list(values) for key, values in recipe.where.items()}
+        raise ProfileError(f"{path}: no row with {wanted}, which {recipe.program} should have")
     return found
 
 
@@ -270,8 +306,8 @@ def placeholders(text: str) -> list[str]:
     return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
 
 
-def _matches(value: str, wanted: str) -> bool:
-    return bool(value) if wanted == "*" else value == wanted
+def _matches(value: str, wanted: tuple[str, ...]) -> bool:
+    return bool(value) if wanted == ("*",) else value in wanted
 
 
 def _number(text: str, place: str) -> float:
@@ -326,9 +362,17 @@ class _Section:
                 names = placeholders(value) if key == "arguments" else []
             except ValueError as error:
                 raise ProfileError(f"{self.place}: {key}: {value!r}: {error}") from None
-            if not all(name.isidentifier() for name in names):
+            if any(not name or name[0].isdigit() or set(name) & set(".[]") for name in names):
                 raise ProfileError(f"{self.place}: {key}: {value!r}, expected {{name}} around a field's name")
         return tuple(values)
+
+    def alternatives(self, key: str) -> tuple[str, ...]:
+        """A text, or each of a list of them."""
+        value = self.data[key]
+        values = self.texts(key) if isinstance(value, list) else (self.text(key, ""),)
+        if not values:
+            raise ProfileError(f"{self.place}: {key} is [], expected at least one value")
+        return values
 
     def number(self, key: str) -> int:
         value = int(self._take(key, 0, int, "a whole number"))

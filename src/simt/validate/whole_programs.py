@@ -31,7 +31,7 @@ from simt.profile import Profile
 from simt.result import LaunchResult, Result
 from simt.spec import Spec, load_spec
 from simt.validate.correlate import CYCLES, Correlation, Program, correlate
-from simt.validate.recipes import OWN, Recipe, Row, Source
+from simt.validate.recipes import OWN, Recipe, Row, folder_of
 
 RECORD = Path(__file__).with_name("whole_programs.csv")
 """Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
@@ -185,9 +185,9 @@ def run_hash(row: Row) -> str:
     )
     about = (about, recipe.time, recipe.warm, recipe.timed, sorted(recipe.set.items()))
     digest = hashlib.sha256(repr(about).encode())
-    if recipe.source.name == OWN:
-        for name in recipe.files:
-            digest.update((recipe.place / name).read_bytes())
+    for name in recipe.files:
+        if recipe.source.name == OWN or name.startswith(f"{OWN}:"):
+            digest.update(recipe.path_of(name, recipe.place).read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -210,34 +210,13 @@ def find_nvcc() -> Path:
     )
 
 
-def folder_of(source: Source, recipe: Recipe, sources: Path | None) -> Path:
-    """Where a source lies. Raises ProfileError if it is not there."""
-    if source.name == OWN:
-        return recipe.place
-    where = f"a checkout of {source.repository} at {source.commit}"
-    if sources is None:
-        raise ProfileError(
-            f"{recipe.program} needs {where}; --sources DIR, or the variable SIMT_PROGRAMS, names the folder "
-            f"that has it as {source.name}"
-        )
-    folder = sources / source.name
-    if not folder.is_dir():
-        raise ProfileError(f"{folder}: no such folder; {recipe.program} needs {where} there")
-    head = subprocess.run(
-        ["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    if head and head != source.commit:
-        raise ProfileError(f"{folder}: is at {head}; {recipe.program} needs {source.commit}")
-    return folder
-
-
 def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path:
     """Compiles a program once, with PTX and machine code for the GPU; one in Python stays as it is.
 
     Raises CompileError with nvcc's message, ToolkitError, ProfileError.
     """
     folder, arch = folder_of(recipe.source, recipe, sources), max(spec_sm, LEAST_ARCH)
-    files = [folder / name for name in recipe.files]
+    files = [recipe.path_of(name, folder) for name in recipe.files]
     for file in files:
         if not file.is_file():
             raise ProfileError(f"{file}: no such file, which {recipe.program} is compiled from")
