@@ -232,7 +232,9 @@ void bind_isa(nb::module_& m) {
       .value("Uniform", Unit::Uniform)
       .value("Memory", Unit::Memory)
       .value("Tma", Unit::Tma)
-      .value("Conversion", Unit::Conversion);
+      .value("Conversion", Unit::Conversion)
+      .value("Multiply", Unit::Multiply)
+      .value("Compare", Unit::Compare);
   nb::enum_<Operation>(m, "Operation")
       .value("Arithmetic", Operation::Arithmetic)
       .value("Branch", Operation::Branch)

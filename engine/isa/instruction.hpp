@@ -20,6 +20,8 @@ enum class Unit : uint8_t {
   Memory,
   Tma,
   Conversion,  ///< of numbers, and counting and finding bits: on `Sfu` or `Int`
+  Multiply,    ///< of integers, and dot products: on `Fp32` or `Int`
+  Compare,     ///< minima, selections and comparisons of FP32 numbers: on `Int` or `Fp32`
   Count
 };
 

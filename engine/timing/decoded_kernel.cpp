@@ -98,6 +98,8 @@ Unit Decoder::executing_unit(const StaticInstruction& s) const {
     return Unit::Memory;
   if (s.unit == Unit::Memory || s.unit == Unit::Tma) return Unit::Memory;
   if (s.unit == Unit::Conversion) return spec_.sm.conversion_latency > 0 ? Unit::Sfu : integer_unit();
+  if (s.unit == Unit::Multiply) return spec_.sm.multiplications_on_fp32 ? Unit::Fp32 : integer_unit();
+  if (s.unit == Unit::Compare) return spec_.sm.multiplications_on_fp32 ? integer_unit() : Unit::Fp32;
   if (unit_spec(s.unit).count > 0) return s.unit;
   if (s.unit == Unit::Fp64 || s.unit == Unit::Texture || s.unit == Unit::Tensor)
     return unit_spec(Unit::Sfu).count > 0 ? Unit::Sfu : integer_unit();
@@ -127,7 +129,8 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
     d.latency = d.initiation_interval = 1;
     return;
   }
-  const UnitSpec& unit = unit_spec(d.unit);
+  // All lanes of FP32 do not multiply integers: 16 of 32 on GA102 and GH100.
+  const UnitSpec& unit = unit_spec(s.unit == Unit::Multiply ? integer_unit() : d.unit);
   d.latency = static_cast<uint16_t>(std::max(1u, unit.latency));
   d.initiation_interval = static_cast<uint16_t>(std::max(1u, unit.initiation_interval));
   if (s.unit == Unit::Conversion && d.unit == Unit::Sfu)

@@ -208,6 +208,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(UnitsSpec, units, "", ranges::none, "Execution units.") \
   FIELD(uint32_t, conversion_latency, "core cycles", (Range{0, limits::latency}), \
         "Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them.") \
+  FIELD(bool, multiplications_on_fp32, "", ranges::none, \
+        "Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type.") \
   FIELD(uint32_t, warp_group_queue, "", (Range{1, 64}), \
         "Multiplications by warp groups that a sub-core's tensor core holds, with the one under way.") \
   FIELD(uint32_t, barrier_interval, "core cycles", (Range{0, limits::latency}), \

@@ -35,7 +35,7 @@ _EXECUTED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 _UNITS = (
     *("Int", "Fp32", "Fp64", "Sfu", "Tensor", "Branch", "Texture", "Uniform", "Memory", "Tma"),
-    "Conversion",
+    *("Conversion", "Multiply", "Compare"),
 )
 
 

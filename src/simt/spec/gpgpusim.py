@@ -270,6 +270,7 @@ def _sm(options: _Options, values: _Values) -> None:
         "mechanism of Accel-Sim: the next instruction in a trace issues like any other",
     )
     values.put("sm.conversion_latency", 0, "mechanism of Accel-Sim: integer instructions")
+    values.put("sm.multiplications_on_fp32", False, "mechanism of Accel-Sim: units by type")
     values.put("sm.warp_group_queue", 1, "mechanism of Accel-Sim: the unit is held")
     for field in ("interval", "latency"):
         values.put(f"sm.barrier_{field}", 0, "mechanism of Accel-Sim: barriers take no time")

@@ -244,6 +244,8 @@ class Sm(Section):
     """Execution units."""
     conversion_latency: Annotated[int, Quantity("core cycles", 0, 480)]
     """Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them."""
+    multiplications_on_fp32: Flag
+    """Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type."""
     warp_group_queue: Annotated[int, Quantity("", 1, 64)]
     """Multiplications by warp groups that a sub-core's tensor core holds, with the one under way."""
     barrier_interval: Annotated[int, Quantity("core cycles", 0, 480)]
