@@ -97,7 +97,12 @@ Unit Decoder::executing_unit(const StaticInstruction& s) const {
   if (s.space == MemorySpace::Texture && s.access_bytes > 0 && traits_.textures_in_memory)
     return Unit::Memory;
   if (s.unit == Unit::Memory || s.unit == Unit::Tma) return Unit::Memory;
-  if (s.unit == Unit::Conversion) return spec_.sm.conversion_latency > 0 ? Unit::Sfu : integer_unit();
+  if (s.unit == Unit::Conversion && spec_.sm.conversion_latency > 0) {
+    // From and to FP64, no faster than FP64 arithmetic (CUDA programming guide, arithmetic instructions).
+    const bool slow = unit_spec(Unit::Fp64).initiation_interval > unit_spec(Unit::Sfu).initiation_interval;
+    return slow && opcodes_[s.opcode].find(".F64") != std::string::npos ? Unit::Fp64 : Unit::Sfu;
+  }
+  if (s.unit == Unit::Conversion) return integer_unit();
   if (s.unit == Unit::Multiply) return spec_.sm.multiplications_on_fp32 ? Unit::Fp32 : integer_unit();
   if (s.unit == Unit::Compare) return spec_.sm.multiplications_on_fp32 ? integer_unit() : Unit::Fp32;
   if (unit_spec(s.unit).count > 0) return s.unit;

@@ -19,13 +19,4 @@ int32_t WarpScheduler::oldest(const WarpTable& warps, uint64_t candidates) const
   return best;
 }
 
-int32_t WarpScheduler::youngest(const WarpTable& warps, uint64_t candidates) const {
-  int32_t best = -1;
-  for (; candidates; candidates &= candidates - 1) {
-    const int32_t p = std::countr_zero(candidates);
-    if (best < 0 || age(warps, static_cast<uint32_t>(p)) > age(warps, static_cast<uint32_t>(best))) best = p;
-  }
-  return best;
-}
-
 }  // namespace simt

@@ -40,7 +40,6 @@ class WarpScheduler {
   /// The next candidate after the one that issued last, or -1.
   int32_t after_last(uint64_t candidates) const;
   int32_t oldest(const WarpTable& warps, uint64_t candidates) const;
-  int32_t youngest(const WarpTable& warps, uint64_t candidates) const;
 
   uint32_t scheduler_;
   uint32_t positions_;

@@ -71,6 +71,56 @@ def test_conversions_take_their_latency_on_the_special_function_unit(opcode: str
     assert distance(tmp_path, convert, "a100", {"sm.conversion_latency": 0}) == 4
 
 
+@pytest.mark.parametrize(
+    ("stride", "rate", "expected"),
+    [
+        (4, 3200, 10),  # 32 words, four sectors of which a slice has all, at 3.2 a cycle
+        (4, 1600, 20),
+        (4, 3000, 32 / 3),  # no whole number of cycles a sector
+        (4, 8000, 4),  # at most a request a cycle
+        (0, 3200, 32),  # a request for each lane, as all are at one word
+        (0, 0, 32),
+    ],
+)
+def test_an_l2_slice_takes_its_time_for_atomics(
+    stride: int, rate: int, expected: float, tmp_path: Path
+) -> None:
+    add = lambda w, i: w.memory("RED.E.ADD", [GLOBAL + stride * lane for lane in LANES], 4, None, (8, 9))  # noqa: E731
+    found = distance(tmp_path, add, "qv100", {"l2.atomic_rate": rate}, (400, 1000))
+    # A part of a cycle is lost where the slice waits for a request in between.
+    assert expected <= found + 1e-9 and found <= 1.04 * expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("IMAD", "FFMA", 4),  # one pipe of 16 lanes
+        ("IMAD", "IADD3", 2),
+        ("FMNMX", "IADD3", 4),
+        ("FMNMX", "FFMA", 2),
+    ],
+)
+def test_integer_multiplications_share_the_pipe_of_fp32(
+    first: str, second: str, expected: int, tmp_path: Path
+) -> None:
+    """Pairs of independent instructions; a pipe takes one in two cycles."""
+
+    def pair(w: Warp, i: int) -> None:
+        w.op(first, 8 + 2 * (i % 8), (60, 61, 62))
+        w.op(second, 9 + 2 * (i % 8), (63, 64, 65))
+
+    assert distance(tmp_path, pair, "qv100") == expected
+    other = {"sm.multiplications_on_fp32": False}
+    assert distance(tmp_path, pair, "qv100", other) == 6 - expected
+
+
+def test_conversions_of_fp64_share_its_unit_where_that_is_slow(tmp_path: Path) -> None:
+    """Two lanes for the four sub-cores of an RTX 2060; a V100's unit is no slower than its conversions."""
+    convert = lambda w, i: w.op("F2F.F64.F32", 8 + 2 * (i % 8), (60,))  # noqa: E731
+    assert distance(tmp_path, convert, "rtx2060") == load_spec("rtx2060").sm.units.fp64.initiation_interval
+    assert distance(tmp_path, convert, "qv100") == load_spec("qv100").sm.units.sfu.initiation_interval
+
+
 @pytest.mark.parametrize(("latency", "expected"), [(0, 6), (1, 6), (2, 7), (12, 17)])
 def test_the_target_of_a_taken_branch_issues_after_its_latency(
     latency: int, expected: int, tmp_path: Path

@@ -27,7 +27,8 @@ def classified(
     ("opcode", "sm", "unit", "operation", "space"),
     [
         ("FFMA", 70, Unit.Fp32, Operation.Arithmetic, MemorySpace.None_),
-        ("IMAD.WIDE", 70, Unit.Int, Operation.Arithmetic, MemorySpace.None_),
+        ("IMAD.WIDE", 70, Unit.Multiply, Operation.Arithmetic, MemorySpace.None_),
+        ("FMNMX", 70, Unit.Compare, Operation.Arithmetic, MemorySpace.None_),
         ("DFMA", 70, Unit.Fp64, Operation.Arithmetic, MemorySpace.None_),
         ("MUFU.RCP", 70, Unit.Sfu, Operation.Arithmetic, MemorySpace.None_),
         ("HMMA.884.F32.F32.STEP0", 70, Unit.Tensor, Operation.Arithmetic, MemorySpace.None_),

@@ -189,6 +189,45 @@ def test_no_text_is_read_wrongly(tmp_path: Path, data: st.DataObject) -> None:
         assert str(tmp_path) in str(error)
 
 
+def test_a_table_may_be_part_of_the_source(tmp_path: Path) -> None:
+    text = RECIPE.replace('file = "times.csv"', 'source = "suite"\nfile = "results/times.csv"')
+    (tmp_path / "suite" / "results").mkdir(parents=True)
+    (tmp_path / "suite" / "results" / "times.csv").write_text(TIMES, encoding="utf-8")
+    recipe = only(written(tmp_path, text))
+    assert [row.name for row in rows_of(recipe, None, tmp_path)] == ["add size=10", "add size=5"]
+    with pytest.raises(ProfileError, match=r"add needs a checkout of .*/suite at 0123; --sources"):
+        rows_of(recipe, tmp_path)
+
+
+def test_where_may_list_values(tmp_path: Path) -> None:
+    def names(size: str) -> list[str]:
+        recipe = only(written(tmp_path, RECIPE.replace('size = "*"', f"size = {size}")))
+        return [row.name for row in rows_of(recipe, tmp_path)]
+
+    assert names('["5", "10", "11"]') == ["add size=10", "add size=5"]
+    assert names('["5"]') == names('"5"') == ["add size=5"]
+    with pytest.raises(ProfileError, match=r"no row with .*'size': \['7', '8'\].*, which add should have"):
+        names('["7", "8"]')
+    with pytest.raises(ProfileError, match=r"where: size is \[\], expected at least one value"):
+        names("[]")
+
+
+def test_fields_may_have_spaces(tmp_path: Path) -> None:
+    times = "benchmark,Array Size,time,hit,miss\nadd,10,1.5,3,4\n"
+    text = RECIPE.replace('size = "*", block = ""', '"Array Size" = "*"').replace("{size}", "{Array Size}")
+    (row,) = rows_of(only(written(tmp_path, text, times)), tmp_path)
+    assert (row.name, row.arguments) == ("add Array Size=10", ["--size=10", "-v"])
+
+
+def test_files_may_lie_beside_the_recipe(tmp_path: Path) -> None:
+    recipe = only(written(tmp_path, RECIPE.replace('["add.cu"]', '["simt:kernels/add.cu", "sub.cu"]')))
+    source = tmp_path / "suite"
+    assert [recipe.path_of(name, source) for name in recipe.files] == [
+        tmp_path / "kernels" / "add.cu",
+        source / "sub.cu",
+    ]
+
+
 def test_conditions_are_read(tmp_path: Path) -> None:
     text = RECIPE.replace(
         'use = "tuning"', 'use = "tuning"\nset = { "l2.copies_fill" = false, "sm.count" = 4 }'
@@ -202,9 +241,9 @@ def test_recipes_that_come_with_simt(gpu: str) -> None:
     for recipe in read_recipes(ROOT, gpu):
         load_spec(gpu, recipe.set)
         source = recipe.source
-        if source.name == OWN:
-            assert all((ROOT / name).is_file() for name in recipe.files)
-        else:
+        own = [name for name in recipe.files if source.name == OWN or name.startswith(f"{OWN}:")]
+        assert all(recipe.path_of(name, ROOT).is_file() for name in own)
+        if source.name != OWN:
             assert source.repository.startswith("https://")
             assert re.fullmatch("[0-9a-f]{40}", source.commit)
 
@@ -229,6 +268,8 @@ def test_the_held_out_programs_were_drawn() -> None:
     names |= {"sortingnetworks-bitonic", "sortingnetworks-oddeven"}  # without recipes
     assert held == drawn(names, {"2dconv", "atax", "vectoradd"}, 9) & held
     assert len(held) == 5
+    names, held = held_out("rtx2060", {"pmpp"})
+    assert held == drawn(names, {"histogram", "histogram_shared"}, 8)
 
 
 def test_tables_without_rows(tmp_path: Path) -> None:

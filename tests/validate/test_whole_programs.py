@@ -19,7 +19,7 @@ from simt.result import LaunchResult
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
 from simt.validate.correlate import CYCLES
-from simt.validate.recipes import Recipe, Row, Source, Table, read_recipes, rows_of
+from simt.validate.recipes import Recipe, Row, Source, Table, folder_of, read_recipes, rows_of
 from simt.validate.whole_programs import (
     Outcome,
     Setting,
@@ -27,7 +27,6 @@ from simt.validate.whole_programs import (
     correlation,
     cycles_of,
     find_nvcc,
-    folder_of,
     read_outcomes,
     record,
     recorded,

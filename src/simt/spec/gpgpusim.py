@@ -486,6 +486,7 @@ def _memory_side(options: _Options, values: _Values) -> None:
     values.put("l2.port_bytes", cache["port_bytes"], source)
     for write in ("write", "partial_write"):
         values.put(f"l2.{write}_interval", 1, "mechanism of Accel-Sim: one access per cycle")
+    values.put("l2.atomic_rate", 0, "mechanism of Accel-Sim: one access per cycle")
     values.copy("l2.latency", "-gpgpu_l2_rop_latency", "85")
     queues, source = options.read("-gpgpu_dram_partition_queues", "8:8:8:8", _numbers(int, ":", 4))
     for queue, entries in zip(("request", "dram", "fill", "reply"), queues, strict=True):

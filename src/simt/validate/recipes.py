@@ -70,8 +70,8 @@ class Recipe:
 
     use: "tuning" if the model may be adjusted to its rows; "held-out" if it is a similar program that nobody
         looks at before the end; "judging" if it belongs to a suite that is only for judging.
-    files, include, flags: what nvcc is given; paths are relative to the source, or to the recipe if they begin
-        with "simt:". Or one Python file, whose function run(gpu, *arguments) launches the kernels.
+    files, include, flags: what nvcc is given; paths are relative to the source, or, if they begin with
+        "simt:", to the recipe. Or one Python file, whose function run(gpu, *arguments) launches the kernels.
     arguments: of the program, with fields of the row as {field}.
     folder: where it runs, relative to the source; empty: anywhere.
     where: values of a row's fields that make it a row of this program: one of those listed; "*" any value, ""
@@ -265,7 +265,9 @@ def rows_of(recipe: Recipe, measurements: Path | None, sources: Path | None = No
             )
         )
     if not found:
-        wanted = {key: values[0] if len(values) == 1 else list(values) for key, values in recipe.where.items()}
+        wanted = {
+            key: values[0] if len(values) == 1 else list(values) for key, values in recipe.where.items()
+        }
         raise ProfileError(f"{path}: no row with {wanted}, which {recipe.program} should have")
     return found
 
