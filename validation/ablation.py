@@ -35,6 +35,7 @@ OFF: dict[str, dict[str, Any]] = {
     "time of taken branches": {"sm.front_end.branch_latency": 0},
     "time of barriers": {"sm.barrier_interval": 0, "sm.barrier_latency": 0},
     "conversions on the SFU": {"sm.conversion_latency": 0},
+    "multiplications on the FP32 pipe": {"sm.multiplications_on_fp32": False},
     "time of shared atomics": {"shared_memory.atomic_interval": 0},
     "wide shared accesses": {"shared_memory.wide_accesses_take_wavefronts": False},
     "queues of the sub-cores": {"load_store.sub_core_queue": 0},
@@ -44,6 +45,7 @@ OFF: dict[str, dict[str, Any]] = {
         f"launch.{name}": 0
         for name in ("warp_dispatch_latency", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst")
     },
+    "rate of L2 atomics": {"l2.atomic_rate": 0},
     "interval of L2 writes": {"l2.write_interval": 1, "l2.partial_write_interval": 1},
     "halves of the L2": {"l2.partitions": 1, "l2.far_latency": 0},
     "DRAM refresh": {"dram.refi": 0, "dram.rfc": 0, "dram.per_bank_refresh": False},

@@ -288,7 +288,7 @@ def test_the_halves_of_a_wide_product_are_ready_one_after_the_other(
     def change(row: Row) -> Row:
         return (*row[:4], [(index, file, 2, slot) for index, file, _, slot in row[4]], *row[5:])
 
-    code = Code().add("IMAD.WIDE", 12, (4,), stall=stall, change=change).add("FFMA", 8, (register,))
+    code = Code().add("IMAD.WIDE", 12, (4,), stall=stall, change=change).add("IADD3", 8, (register,))
     assert uncovered(tmp_path, code) == expected
 
 

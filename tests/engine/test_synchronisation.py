@@ -149,13 +149,15 @@ def test_a_barrier_takes_time_for_each_warp(warps: int, expected: int, tmp_path:
 def test_lanes_of_a_shared_atomic_follow_each_other(
     stride: int, lanes_of_a_bank: int, tmp_path: Path
 ) -> None:
-    """A TU102 takes 25 cycles for one lane of a word, and 2 for each further one (connollydavid/tu102)."""
+    """A TU102 takes 25 cycles for one lane of a word, and 2 for each further one (connollydavid/tu102);
+    Ampere's SMs about half as much for 32 lanes."""
 
     def of(gpu: str, conflicts: int) -> float:
         addresses = [0] * 32 if conflicts == 0 else [conflicts * lane for lane in LANES]
         return distance(tmp_path, lambda w, i: w.memory("ATOMS.ADD", addresses, 4, 8, (8, 9)), gpu)
 
-    assert of("a100", stride) == of("a100", 4) + 2 * (lanes_of_a_bank - 1)
+    assert of("rtx2060", stride) == of("rtx2060", 4) + 2 * (lanes_of_a_bank - 1)
+    assert of("a100", stride) == of("a100", 4) + lanes_of_a_bank - 1
     # Accel-Sim: lanes at one word are served together.
     words = lanes_of_a_bank if stride else 1
     assert of("a100-accelsim", stride) == of("a100-accelsim", 4) + words - 1
