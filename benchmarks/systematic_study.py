@@ -161,11 +161,12 @@ def run(options: argparse.Namespace) -> None:
                 print(f"{gpu} {name}: failed\n{done.stderr[-1500:]}", flush=True)
                 continue
             row = json.loads(done.stdout.splitlines()[-1])
-            others = kept.keys() - row.keys()
+            others = ", ".join(sorted(kept.keys() - row.keys()))
             if others and kept["full"]["cycles"] != row["full"]["cycles"]:
+                now, before = row["full"]["cycles"], kept["full"]["cycles"]
                 print(
-                    f"{gpu} {name}: {row['full']['cycles']:,} cycles in full, {kept['full']['cycles']:,} when "
-                    f"{', '.join(sorted(others))} were measured: measure these --again, too",
+                    f"{gpu} {name}: {now:,} cycles in full, but {before:,} beside {others}: measure these "
+                    "--again, too",
                     flush=True,
                 )
                 continue

@@ -92,20 +92,27 @@ class Throughput:
         _, _, ctas, executed = self._difference(0.5, 0.0)
         return ctas / executed * instructions
 
-    def block_scale(self, lengths: npt.NDArray[np.uint32], wanted: npt.NDArray[np.bool_]) -> float:
-        """Factor from the times of basic blocks that ended to the mean that includes those under way; nan if
-        those that ended contain less than half of the instructions.
+    def block_scale(
+        self,
+        lengths: npt.NDArray[np.uint32],
+        each: npt.NDArray[np.float64],
+        wanted: npt.NDArray[np.bool_],
+    ) -> float:
+        """Factor from times of basic blocks to the mean that includes those under way; nan if those that
+        ended contain less than half of the instructions, or none of the wanted ones.
 
-        lengths: instructions per block. wanted: the blocks still to be executed. Warps that hardly advance
-            end few blocks, which are not representative of the wanted ones.
+        lengths: instructions per block. each: cycles of one execution of each block, to be scaled. wanted:
+            the blocks still to be executed. Warps that hardly advance end few blocks, which are not
+            representative of the wanted ones.
         """
         first, last = self._positions(0.5, 0.0)
         _, warps, _, executed = self._difference(0.5, 0.0)
-        executions, cycles = self._of_blocks[last] - self._of_blocks[first]
+        executions, _ = self._of_blocks[last] - self._of_blocks[first]
         instructions = executions * lengths
-        if instructions.sum() < executed / 2 or not cycles[wanted].any():
+        cycles = float((executions * each)[wanted].sum())
+        if instructions.sum() < executed / 2 or not cycles:
             return math.nan
-        return float((warps / executed) / (cycles[wanted].sum() / instructions[wanted].sum()))
+        return float((warps / executed) / (cycles / instructions[wanted].sum()))
 
     def waiting(self, warps_per_cta: int) -> float:
         """Residence time of CTAs over that of their warps; above 1 if some warps end before others."""
