@@ -157,7 +157,7 @@ class PKP(Controller):
         if (
             self.trend is not None
             and projectable(self._launch, interval)
-            and self._l2.lies_ahead(interval, self._instructions(interval))
+            and self._l2.lies_ahead(interval, total_instructions(self._launch, interval.counters))
         ):
             self._waves.forget()
         if self._under_way is None and interval.end >= self.window:
@@ -223,7 +223,7 @@ class PKP(Controller):
                 self._changes = "its CTAs had only just begun when the rate was stable"
                 return False
         else:
-            half = self._waves.half_width(self._instructions(interval))
+            half = self._waves.half_width(total_instructions(self._launch, interval.counters))
             if half > self.error:
                 self._changes = (
                     f"the cycles would have been uncertain by {half:.1%}"
@@ -234,13 +234,6 @@ class PKP(Controller):
             begin = self._waves.begin
         self._changes = self._trends.found(begin, self.trend)
         return not self._changes
-
-    def _instructions(self, interval: Interval) -> float:
-        """Warp instructions of the launch: unlike finished CTAs, those of a preview are from all of it."""
-        launch = self._launch
-        if launch.warp_instructions is None and launch.previewed is not None:
-            return launch.previewed[0] * launch.cta_count
-        return total_instructions(launch, interval.counters)
 
     @property
     def _below_wave(self) -> bool:
