@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simt.control import PKP
+from simt.control.controller import Previewed
 from simt.errors import ParameterError
 from support.signals import intervals, stop_of, view
 
@@ -292,16 +293,26 @@ def test_below_a_wave_the_first_window_does_not_count() -> None:
     launch = view(ctas=8, wave=10, warp_instructions=1_000_000)
     signal = lambda: intervals([2.0] * 30, [0] * 30, ctas=8)  # noqa: E731
     assert stop_of(pkp(), launch, signal()).index == 5  # type: ignore[union-attr]
-    assert stop_of(pkp(trend=0.1), launch, signal()).index == 11  # type: ignore[union-attr]
+    # Eight intervals after the first window of six.
+    assert stop_of(pkp(trend=0.1, error=9.0), launch, signal()).index == 13  # type: ignore[union-attr]
+    assert stop_of(pkp(trend=0.1), launch, signal()) is None
 
 
 def test_the_interval_is_stated() -> None:
     launch, controller = view(ctas=8, wave=10, warp_instructions=10_000), pkp(trend=0.1, tail=0)
     stop = stop_of(controller, launch, intervals([1.0] * 20, [0] * 20, ctas=8))
-    assert stop is not None and stop.end == 6000
+    # A constant rate, of CTAs of which nothing is known: 0.1 + 0.5, of what is left.
+    assert stop is not None and stop.end == 8500
     found = controller.project(launch, stop)
     assert found.cycles == 10_000
-    assert found.half_widths == {
-        "cycles": pytest.approx(0.4 * 0.1)
-    }  # a constant rate, 4,000 of 10,000 cycles
-    assert found.reason.endswith("cycles ± 4.0%")
+    assert found.half_widths == {"cycles": pytest.approx(0.15 * 0.6)}
+    assert found.reason.endswith("cycles ± 9.0%")
+
+
+def test_unequal_ctas_below_a_wave_widen_the_interval() -> None:
+    for largest, index in ((100.0, 13), (150.0, 14)):
+        launch = view(ctas=8, wave=10, warp_instructions=16_000)
+        vars(launch)["previewed"] = Previewed(100.0, largest)
+        stop = stop_of(pkp(trend=0.1, error=0.04), launch, intervals([2.0] * 16, [0] * 16, ctas=8))
+        # At interval 13, 2,000 of 16,000 instructions are left.
+        assert stop is not None and stop.index == index

@@ -14,13 +14,14 @@ from simt.control.controller import GO_ON, Controller, Decision, Interval, Launc
 from simt.control.l2_filling import L2Filling
 from simt.control.projection import By, Projection, project, projectable, total_instructions
 from simt.control.trends import Trends
-from simt.control.waves import Waves
+from simt.control.waves import CONFIDENCE, UNCERTAIN, Waves
 from simt.parameter_checks import boolean, integer, one_of, real
 
 Signal = Literal["instantaneous", "cumulative"]
 Metric = Literal["cov", "std"]
 Unit = Literal["warp", "thread"]
 Rate = Literal["window", "settled", "waves", "auto"]
+_PARTS = 8  # of the settled stretch of a launch below a wave, whose rates are compared
 
 
 class PKP(Controller):
@@ -136,12 +137,13 @@ class PKP(Controller):
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
-        if launch.warp_instructions is None and (not launch.counted or self.trend is not None):
+        if self.trend is not None or (launch.warp_instructions is None and not launch.counted):
             _ = launch.previewed  # before the launch changes the memory
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
         # Counters at the start of the window and at the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
         self._under_way: Interval | None = None  # last of the first window
+        self._executed: list[tuple[int, int]] = []  # cycle, warp instructions
         self._settled = self._enough = False
         self._least, self._finished = math.inf, 0
         self._trends = Trends(launch.dram_bytes_per_cycle)
@@ -154,6 +156,7 @@ class PKP(Controller):
         self._seen.append(interval)
         self._trends.add(interval)
         self._waves.add(interval)
+        self._executed.append((interval.end, interval.counters["warp_instructions"]))
         if (
             self.trend is not None
             and projectable(self._launch, interval)
@@ -217,23 +220,42 @@ class PKP(Controller):
     def _past_changes(self, interval: Interval) -> bool:
         if self.trend is None:
             return True
-        if self._below_wave:
-            begin = self.window
-            if interval.counters["ctas"] < self._launch.cta_count or interval.end < 2 * self.window:
-                self._changes = "its CTAs had only just begun when the rate was stable"
-                return False
-        else:
-            half = self._waves.half_width(total_instructions(self._launch, interval.counters))
-            if half > self.error:
-                self._changes = (
-                    f"the cycles would have been uncertain by {half:.1%}"
-                    if self._waves.seen
-                    else "fewer than two waves of CTAs had finished"
-                )
-                return False
-            begin = self._waves.begin
-        self._changes = self._trends.found(begin, self.trend)
+        if self._below_wave and (
+            interval.counters["ctas"] < self._launch.cta_count or interval.end < 2 * self.window
+        ):
+            self._changes = "its CTAs had only just begun when the rate was stable"
+            return False
+        if not self._below_wave and not self._waves.seen:
+            self._changes = "fewer than two waves of CTAs had finished"
+            return False
+        half = self._half_width(interval)
+        if half > self.error:
+            self._changes = f"the cycles would have been uncertain by {half:.1%}"
+            return False
+        self._changes = self._trends.found(self.window if self._below_wave else self._waves.begin, self.trend)
         return not self._changes
+
+    def _half_width(self, now: Interval, launch: LaunchView | None = None) -> float:
+        """Of the 95 % interval of the cycles, relative to them. launch: with what is known after a Stop."""
+        launch = launch or self._launch
+        total = total_instructions(launch, now.counters)
+        if not self._below_wave:
+            return self._waves.half_width(total)
+        ends = np.array([x for x in self._executed if x[0] >= self.window], np.float64)
+        length = len(ends) - 1
+        if length < _PARTS:
+            return math.inf
+        from scipy.special import stdtrit
+
+        parts = np.diff(ends[np.linspace(0, length, _PARTS + 1).astype(int)], axis=0)
+        rates = parts[:, 1] / parts[:, 0]
+        spread = float(rates.std(ddof=1) / rates.mean() / math.sqrt(_PARTS))
+        spread *= float(stdtrit(_PARTS - 1, (1 + CONFIDENCE) / 2))
+        # The largest CTAs go on alone.
+        previewed = launch.previewed
+        unequal = previewed.largest / max(1.0, previewed.mean) - 1 if previewed is not None else 1.0
+        left = max(0.0, 1 - now.counters["warp_instructions"] / max(1.0, total))
+        return left * (spread + UNCERTAIN * unequal + (self.trend or 0.0))
 
     @property
     def _below_wave(self) -> bool:
@@ -243,10 +265,7 @@ class PKP(Controller):
         found = project(launch, now, *self._representative(now), self.projection, self.tail)
         if self.trend is None:
             return found
-        if self._below_wave:
-            half = self._half_width_below_wave(found, now)
-        else:
-            half = self._waves.half_width(total_instructions(launch, now.counters))
+        half = self._half_width(now, launch)
         reason = f"{self._why}; cycles ± {half:.1%}"
         return replace(found, half_widths={"cycles": half}, reason=reason)
 
@@ -261,14 +280,3 @@ class PKP(Controller):
         if len(self._seen) <= self.window // self.interval or first is None or first.end >= now.end:
             return now.counters, now.end
         return {name: n - first.counters[name] for name, n in now.counters.items()}, now.end - first.end
-
-    def _half_width_below_wave(self, found: Projection, now: Interval) -> float:
-        """That of the mean IPC, for the part left out, and the change that would not have been noticed."""
-        from scipy.special import stdtrit
-
-        seen = list(self._seen)[-(self.window // self.interval) :]
-        executed = np.array([x.difference["warp_instructions"] for x in seen], np.float64)
-        n = len(executed)
-        spread = float(stdtrit(n - 1, 0.975) * executed.std(ddof=1) / executed.mean() / math.sqrt(n))
-        left = (found.cycles - now.end) / found.cycles if found.cycles else 0.0
-        return left * (spread + (self.trend or 0.0))

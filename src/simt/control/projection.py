@@ -62,7 +62,7 @@ def total_instructions(launch: LaunchView, counters: Mapping[str, int]) -> float
     if launch.warp_instructions is not None:
         return float(launch.warp_instructions)
     if launch.previewed is not None:
-        return launch.previewed[0] * launch.cta_count
+        return launch.previewed.mean * launch.cta_count
     return counters["finished_instructions"] / counters["ctas_finished"] * launch.cta_count
 
 

@@ -13,7 +13,7 @@ from .controller import Interval, LaunchView
 CONFIDENCE = 0.95
 TAIL = 0.25  # residence times of a CTA that the emptying of the GPU adds, about half of what it can add
 _PRIOR = 0.05, 4  # deviation of rates between waves, and the degrees of freedom that it counts for
-_UNCERTAIN = 0.5  # half width per size of an effect that is present but not understood
+UNCERTAIN = 0.5  # half width per size of an effect that is present but not understood
 _LEAST = 4  # waves that count in any case; of more, the later half
 _KEPT = 64
 
@@ -119,5 +119,5 @@ class Waves:
         drift = abs(float(x[-half:].mean() - x[:half].mean())) if half else 0.0
         finished = counters["finished_instructions"] / counters["ctas_finished"]
         other_work = abs(math.log(max(1.0, finished) * self._launch.cta_count / max(1.0, instructions)))
-        per_cycle = spread + _UNCERTAIN * (drift + other_work)
+        per_cycle = spread + UNCERTAIN * (drift + other_work)
         return (left * per_cycle + TAIL * residence) / total
