@@ -19,6 +19,7 @@ class L2Filling:
     def __init__(self, view: LaunchView) -> None:
         self._view = view
         self._recent: deque[Interval] = deque(maxlen=_RECENT)
+        self._misses: list[str] | None = None  # names of counters
 
     def lies_ahead(self, interval: Interval, instructions: float) -> bool:
         """Whether the launch will fill the L2 but has not done so yet, or stores to lines that replace
@@ -29,7 +30,7 @@ class L2Filling:
         """
         recent, view = self._recent, self._view
         recent.append(interval)
-        if _misses(interval.counters) >= view.l2_lines:
+        if self._missed(interval.counters) >= view.l2_lines:
             return False
         stored = sum(
             i.difference["l2.global_write.miss"] + i.difference["l2.global_write.sector_miss"] for i in recent
@@ -41,11 +42,12 @@ class L2Filling:
             return False
         left = max(0.0, instructions - interval.counters["warp_instructions"])
         executed = sum(i.difference["warp_instructions"] for i in recent)
-        missed = sum(_misses(i.difference) for i in recent)
+        missed = sum(self._missed(i.difference) for i in recent)
         if missed * left < interval.l2_free_lines * executed:
             return False
         return interval.l2_free_lines > 0 or 2 * written < stored
 
-
-def _misses(counters: Mapping[str, int]) -> int:
-    return sum(n for name, n in counters.items() if name.startswith("l2.") and name.endswith(".miss"))
+    def _missed(self, counters: Mapping[str, int]) -> int:
+        if self._misses is None:
+            self._misses = [name for name in counters if name.startswith("l2.") and name.endswith(".miss")]
+        return sum(counters[name] for name in self._misses)
