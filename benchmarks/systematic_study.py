@@ -1,6 +1,7 @@
 """Sampling within launches on kernels that nobody tuned it for: error, coverage of the intervals, speedup.
 
 python benchmarks/systematic_study.py run --half development [--launches whole] [--gpu qv100] [--cases heat]
+python benchmarks/systematic_study.py run --half unseen --methods photon,pkp
 python benchmarks/systematic_study.py table --half fresh
 
 One launch of each kernel of systematic_kernels.py, on each GPU. A case runs in one process, on one host
@@ -48,7 +49,7 @@ CLASSES = (
     *(("≥ 32", 32, math.inf), ("8 to 32", 8, 32), ("≥ 8", 8, math.inf)),
     *(("1 to 8", 1, 8), ("below 1", 0, 1)),
 )
-METHODS = ("systematic", "photon", "pkp")
+METHODS = ("systematic", "photon", "pkp", "photon-published", "pkp:artifact")
 
 
 class TimedGPU(simt.GPU):
@@ -127,11 +128,12 @@ def simulate(gpu: str, name: str, method: str, part: int = 1, **options: Any) ->
 
 
 def one(launches: str, gpu: str, name: str, methods: list[str]) -> dict[str, Any]:
-    """Full detail, then the methods."""
+    """Full detail, then the methods, each with the time that full detail took in the same process."""
     sys.path[:0] = [str(ROOT / "tests" / "kernels"), str(ROOT / "tests")]
     part = part_of(gpu, name) if launches == "long" else 1
     full = simulate(gpu, name, "full", part) | {"part": part}
-    return {"full": full} | {method: simulate(gpu, name, method, part) for method in methods}
+    beside = {"full_seconds": full["seconds"]}
+    return {"full": full} | {method: simulate(gpu, name, method, part) | beside for method in methods}
 
 
 def path_of(launches: str, gpu: str) -> Path:
@@ -149,19 +151,35 @@ def run(options: argparse.Namespace) -> None:
         for name, half in half_of().items():
             if half != options.half or (options.cases and name not in options.cases.split(",")):
                 continue
-            if name in read(options.launches, gpu) and not options.again:
+            kept = read(options.launches, gpu).get(name, {})
+            methods = [m for m in options.methods.split(",") if m not in kept or options.again]
+            if not methods:
                 continue
-            command = [sys.executable, __file__, "one", options.launches, gpu, name, options.methods]
+            command = [sys.executable, __file__, "one", options.launches, gpu, name, ",".join(methods)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 print(f"{gpu} {name}: failed\n{done.stderr[-1500:]}", flush=True)
                 continue
             row = json.loads(done.stdout.splitlines()[-1])
-            rows = read(options.launches, gpu) | {name: row}
+            others = ", ".join(sorted(kept.keys() - row.keys()))
+            if others and kept["full"]["cycles"] != row["full"]["cycles"]:
+                now, before = row["full"]["cycles"], kept["full"]["cycles"]
+                print(
+                    f"{gpu} {name}: {now:,} cycles in full, but {before:,} beside {others}: measure these "
+                    "--again, too",
+                    flush=True,
+                )
+                continue
+            rows = read(options.launches, gpu) | {name: kept | row}
             RESULTS.mkdir(parents=True, exist_ok=True)
             lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(rows.items())]
             path_of(options.launches, gpu).write_text("{\n" + ",\n".join(lines) + "\n}\n")
             print(gpu, name, summary(row), flush=True)
+
+
+def speedup(of_method: dict[str, Any]) -> float:
+    ratio: float = of_method["full_seconds"] / of_method["seconds"]
+    return ratio
 
 
 def summary(row: dict[str, Any]) -> str:
@@ -174,7 +192,7 @@ def summary(row: dict[str, Any]) -> str:
         half = x["interval"].get("cycles")
         text += (
             f"; {method} {100 * (x['cycles'] / full['cycles'] - 1):+.2f}%"
-            f"{'' if half is None else f' ± {100 * half:.2f}'} {full['seconds'] / x['seconds']:.2f}x "
+            f"{'' if half is None else f' ± {100 * half:.2f}'} {speedup(x):.2f}x "
             f"{x['decision']}"
         )
     return text
@@ -197,7 +215,7 @@ def table(options: argparse.Namespace) -> None:
                 if not chosen:
                     continue
                 errors = [abs(r[method]["cycles"] / r["full"]["cycles"] - 1) for r in chosen]
-                speedups = [r["full"]["seconds"] / r[method]["seconds"] for r in chosen]
+                speedups = [speedup(r[method]) for r in chosen]
                 stated = [
                     (e, r[method]["interval"].get("cycles"))
                     for e, r in zip(errors, chosen, strict=True)
@@ -220,11 +238,11 @@ def table(options: argparse.Namespace) -> None:
         if halves.get(name) == options.half and row.get(method, {}).get("decision", "full") != "full"
     ]
     for error, gpu, name, method, row in sorted(left_out, key=lambda x: -abs(x[0])):
-        half = row[method]["interval"].get("cycles", math.nan)
+        half = row[method]["interval"].get("cycles")
         print(
             f"| {gpu} | 1/{row['full']['part']} | {name} | {row['full']['waves']:.1f} | {method} | "
-            f"{100 * error:+.1f} % | ± {100 * half:.1f} % | "
-            f"{row['full']['seconds'] / row[method]['seconds']:.2f} |"
+            f"{100 * error:+.1f} % | {'' if half is None else f'± {100 * half:.1f} %'} | "
+            f"{speedup(row[method]):.2f} |"
         )
 
 

@@ -116,14 +116,14 @@ def test_time_left_comes_from_the_instructions_left(mixed: tuple[LaunchResult, A
     assert launch.counted
 
 
-def test_pkp_needs_no_preview_of_a_program(mixed: tuple[LaunchResult, Any]) -> None:
+def test_published_pkp_needs_no_preview_of_a_program(mixed: tuple[LaunchResult, Any]) -> None:
     class Watching(PKP):
         def begin(self, launch: LaunchView) -> Decision:
             decision = super().begin(launch)
             assert "previewed" not in vars(launch)
             return decision
 
-    found, _ = run_mixed(Watching(threshold=50, window=200, interval=100, waves=0))
+    found, _ = run_mixed(Watching(threshold=50, window=200, interval=100, waves=0, trend=None))
     assert found.sampled is not None and found.sampled.decision == "stop"
     assert found.warp_instructions == mixed[0].warp_instructions
 

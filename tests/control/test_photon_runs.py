@@ -56,13 +56,20 @@ extern "C" __global__ void meeting(const int* in, int* out, int* histogram, unsi
 
 
 def run_stream(
-    controller: Any, threads: int = 1, window: int | None = None, blocks: int = 96, launches: int = 2
+    controller: Any,
+    threads: int = 1,
+    window: int | None = None,
+    blocks: int = 96,
+    launches: int = 2,
+    rounds: int = 20,
+    policy: str = "lrr",
 ) -> Any:
-    gpu = simt.GPU("a100", code="ptx", set=SMALL, controller=controller, threads=threads, window=window)
+    smaller = SMALL | {"sm.scheduler.policy": policy}
+    gpu = simt.GPU("a100", code="ptx", set=smaller, controller=controller, threads=threads, window=window)
     values = np.random.default_rng(1).random(blocks * 64).astype(np.float32)
     source, out = gpu.array(values), gpu.array(np.zeros_like(values))
     for _ in range(launches):
-        gpu.compile(STREAM)["stream"][blocks, 64](source, out, 20)
+        gpu.compile(STREAM)["stream"][blocks, 64](source, out, rounds)
     return gpu.result().launches, out.numpy()
 
 
@@ -235,3 +242,20 @@ def test_a_regular_kernel_is_predicted_well(levels: str) -> None:
     # Warps that were cut short have not reached their store.
     for counter in ("global_load_requests", "global_store_requests"):
         assert first.engine[counter] == pytest.approx(full[0].engine[counter], rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [10, 40])
+@pytest.mark.parametrize("policy", ["lrr", "gto"])
+@pytest.mark.parametrize("levels", ["block", "warp"])
+def test_the_stated_interval_covers_a_regular_kernel(levels: str, policy: str, rounds: int) -> None:
+    """Young CTAs run slowly under a greedy scheduler: the times of their blocks are not those of all."""
+    settings: dict[str, Any] = {"blocks": 500, "launches": 1, "rounds": rounds, "policy": policy}
+    full = run_stream(None, **settings)[0][0]
+    found = run_stream(Photon(levels), **settings)[0][0]
+    assert found.sampled.decision == "predict"
+    half = found.sampled.half_widths["cycles"]
+    assert f"cycles ± {half:.1%}" in found.sampled.reason
+    error = abs(found.cycles / full.cycles - 1)
+    assert error <= half <= 0.15
+    assert error <= 0.05

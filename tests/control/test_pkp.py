@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simt.control import PKP
+from simt.control.controller import Previewed
 from simt.errors import ParameterError
 from support.signals import intervals, stop_of, view
 
@@ -238,15 +239,13 @@ def test_a_stop_in_the_first_window_projects_from_all_there_is() -> None:
     assert controller.project(launch, stop).cycles == 25_000
 
 
-def steady(**rates: float) -> Any:
-    """A constant signal, of a launch of which enough has finished."""
-    return intervals([2.0] * 20, MANY[:20], **rates)
+WAVES = [5 * i for i in range(1, 21)]  # a wave of ten CTAs finishes in two intervals
 
 
-def changing(name: str, before: float, after: float, at: int = 6, count: int = 20) -> Any:
+def changing(name: str, before: float, after: float, at: int) -> Any:
     """A constant signal during which a counter's rate, per cycle, changes."""
     sums, counters = 0, dict.fromkeys(("active_warp_cycles", "dram_reads", "l1_accesses"), 0)
-    for interval in intervals([2.0] * count, MANY[:count], active_warp_cycles=64, l2_accesses=1):
+    for interval in intervals([2.0] * 20, WAVES, active_warp_cycles=64, l2_accesses=1):
         sums += round(500 * (before if interval.index < at else after))
         yield replace(interval, counters={**counters, **interval.counters, name: sums})
 
@@ -256,35 +255,64 @@ def changing(name: str, before: float, after: float, at: int = 6, count: int = 2
     [("active_warp_cycles", 64, 50), ("dram_reads", 0.0, 0.5), ("l2_hits", 0.5, 0.8)],
 )
 def test_a_trend_refuses_a_decision(name: str, before: float, after: float) -> None:
-    """The rate changes after the first window; the window of six intervals is past it at interval 11."""
+    """A wave takes two intervals, and the first one does not count. The rate changes after the second wave.
+    Of six waves, the last four count, all of them after the change."""
     launch = view(dram_bytes_per_cycle=64)
-    stop = stop_of(pkp(trend=0.1), launch, changing(name, before, after))
-    assert stop is not None
-    # Before that, halves of three intervals differ by less than a tenth only where one of six is changed.
-    assert stop.index in (5, 10, 11)
-    early = stop_of(pkp(trend=0.1), launch, changing(name, before, after, at=4))
-    assert early is not None and early.index > 5
     assert stop_of(pkp(), launch, changing(name, before, after, at=4)).index == 5  # type: ignore[union-attr]
+    controller = pkp(trend=0.1, error=9.0)
+    late = stop_of(controller, launch, changing(name, before, after, at=4))
+    assert late is not None and late.index in (10, 11)  # the limit is reached when a part of one half differs
+    assert stop_of(controller, launch, changing(name, before, after, at=6)).index == 5  # type: ignore[union-attr]
 
 
 def test_a_change_as_large_as_the_limit_is_none() -> None:
     launch = view(dram_bytes_per_cycle=32)  # a read per cycle is all of it
-    assert stop_of(pkp(trend=0.5), launch, changing("dram_reads", 0.0, 0.5, at=3)).index == 5  # type: ignore[union-attr]
-    found = stop_of(pkp(trend=0.499), launch, changing("dram_reads", 0.0, 0.5, at=3))
-    assert found is not None and found.index > 5
+    signal = lambda: changing("dram_reads", 0.0, 0.5, at=4)  # noqa: E731
+    assert stop_of(pkp(trend=0.5, error=9.0), launch, signal()).index == 5  # type: ignore[union-attr]
+    assert stop_of(pkp(trend=0.499, error=9.0), launch, signal()).index > 5  # type: ignore[union-attr]
+
+
+def test_nothing_is_decided_before_two_waves() -> None:
+    slow = [5 * ((i + 3) // 2) for i in range(20)]  # the second wave has finished at the end of interval 5
+    found = stop_of(pkp(trend=0.1, error=9.0, window=1000), view(), intervals([2.0] * 20, slow))
+    assert found is not None and found.index == 5
+
+
+def test_uncertain_waves_refuse_a_decision() -> None:
+    ipc = [2.0, 2.0, 2.2, 2.2, 1.8, 1.8, *[2.0] * 14]
+    launch = view(warp_instructions=20_000)
+    controller = pkp(trend=0.1, error=0.1, threshold=100.0)
+    early = stop_of(pkp(trend=0.1, error=9.0, threshold=100.0), launch, intervals(ipc, WAVES))
+    late = stop_of(controller, launch, intervals(ipc, WAVES))
+    assert early is not None and late is not None and early.index == 5 < late.index
+    assert controller.project(launch, late).half_widths["cycles"] <= 0.1
+    assert stop_of(pkp(trend=0.1, error=0.01, threshold=100.0), launch, intervals(ipc, WAVES)) is None
 
 
 def test_below_a_wave_the_first_window_does_not_count() -> None:
     launch = view(ctas=8, wave=10, warp_instructions=1_000_000)
     signal = lambda: intervals([2.0] * 30, [0] * 30, ctas=8)  # noqa: E731
     assert stop_of(pkp(), launch, signal()).index == 5  # type: ignore[union-attr]
-    assert stop_of(pkp(trend=0.1), launch, signal()).index == 11  # type: ignore[union-attr]
+    # Eight intervals after the first window of six.
+    assert stop_of(pkp(trend=0.1, error=9.0), launch, signal()).index == 13  # type: ignore[union-attr]
+    assert stop_of(pkp(trend=0.1), launch, signal()) is None
 
 
 def test_the_interval_is_stated() -> None:
-    launch, controller = view(warp_instructions=10_000), pkp(trend=0.1, tail=0)
-    stop = stop_of(controller, launch, steady())
-    assert stop is not None
+    launch, controller = view(ctas=8, wave=10, warp_instructions=10_000), pkp(trend=0.1, tail=0)
+    stop = stop_of(controller, launch, intervals([1.0] * 20, [0] * 20, ctas=8))
+    # A constant rate, of CTAs of which nothing is known: 0.1 + 0.5, of what is left.
+    assert stop is not None and stop.end == 8500
     found = controller.project(launch, stop)
-    assert found.cycles == 5000
-    assert found.half_widths == {"cycles": pytest.approx(0.4 * 0.1)}  # a constant rate, 2,000 of 5,000 cycles
+    assert found.cycles == 10_000
+    assert found.half_widths == {"cycles": pytest.approx(0.15 * 0.6)}
+    assert found.reason.endswith("cycles ± 9.0%")
+
+
+def test_unequal_ctas_below_a_wave_widen_the_interval() -> None:
+    for largest, index in ((100.0, 13), (150.0, 14)):
+        launch = view(ctas=8, wave=10, warp_instructions=16_000)
+        vars(launch)["previewed"] = Previewed(100.0, largest)
+        stop = stop_of(pkp(trend=0.1, error=0.04), launch, intervals([2.0] * 16, [0] * 16, ctas=8))
+        # At interval 13, 2,000 of 16,000 instructions are left.
+        assert stop is not None and stop.index == index

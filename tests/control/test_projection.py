@@ -120,7 +120,8 @@ def test_never_below_what_was_simulated(
 def test_pkp_projects_from_its_window_alone() -> None:
     # A slow start, then 4 instructions per cycle: the rest is projected at 4.
     ipc = [1.0] * 4 + [4.0] * 6
-    controller, launch = PKP(signal="instantaneous", threshold=5, tail=0), view(warp_instructions=100_000)
+    controller = PKP(signal="instantaneous", threshold=5, tail=0, trend=None)
+    launch = view(warp_instructions=100_000)
     stop = stop_of(controller, launch, intervals(ipc, [20] * 10))
     assert stop is not None and stop.index == 9
     found = controller.project(launch, stop)
@@ -128,8 +129,21 @@ def test_pkp_projects_from_its_window_alone() -> None:
     assert found.rates["warp_instructions"] == 4
 
 
+def test_pkp_projects_from_the_waves_that_count() -> None:
+    # Waves of 2,000 cycles: a slow one, then 2 and 6 instructions per cycle in their halves.
+    ipc = [1.0] * 4 + [2.0, 2.0, 6.0, 6.0] * 2
+    controller = PKP(signal="instantaneous", threshold=100, window=1000, tail=0, trend=0.5, error=9.0)
+    launch = view(warp_instructions=100_000)
+    stop = stop_of(controller, launch, intervals(ipc, [2, 5, 7, 10, 12, 15, 17, 20, 22, 25, 27, 30]))
+    assert stop is not None and stop.end == 4000
+    found = controller.project(launch, stop)
+    assert found.cycles == 4000 + (100_000 - 10_000) / 4
+    assert found.rates["warp_instructions"] == 4
+
+
 def test_pkp_whose_window_begins_with_the_launch() -> None:
-    controller, launch = PKP(signal="instantaneous", threshold=5, tail=0), view(warp_instructions=100_000)
+    controller = PKP(signal="instantaneous", threshold=5, tail=0, trend=None)
+    launch = view(warp_instructions=100_000)
     stop = stop_of(controller, launch, intervals([2.0] * 6, [20] * 6))
     assert stop is not None
     assert controller.project(launch, stop).cycles == 50_000
@@ -138,10 +152,11 @@ def test_pkp_whose_window_begins_with_the_launch() -> None:
 def test_a_perfectly_even_launch_is_projected_exactly() -> None:
     # 100 CTAs of 100 instructions at 2 per cycle take 5,000 cycles.
     finished = [8 + 10 * i for i in range(10)]
-    controller, launch = PKP(window=1000, interval=500, tail=0), view()
-    stop = stop_of(controller, launch, intervals([2.0] * 10, finished))
-    assert stop is not None and stop.index == 1
-    assert controller.project(launch, stop).cycles == 5000
+    for trend, index in ((None, 1), (0.1, 3)):
+        controller, launch = PKP(window=1000, interval=500, tail=0, trend=trend), view()
+        stop = stop_of(controller, launch, intervals([2.0] * 10, finished))
+        assert stop is not None and stop.index == index
+        assert controller.project(launch, stop).cycles == 5000
 
 
 def _apply(counters: Mapping[str, float], cycles: int = 5000) -> tuple[Projection, object]:

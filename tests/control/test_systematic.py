@@ -17,6 +17,7 @@ from simt.result import LaunchResult, Result
 from simt.simulate import simulate
 from simt.trace.writer import Warp
 from support.ptx import CODE
+from support.signals import view
 from support.tiny import GLOBAL, dependent, write_kernel
 
 SMALL = {"sm.count": 2, "sm.max_ctas": 4}
@@ -282,6 +283,13 @@ def test_short_launches_are_simulated_in_full_and_say_so() -> None:
     assert found.sampled is not None and found.sampled.decision == "full"
     assert "3.88 waves" in found.sampled.reason
     assert found.cycles == full.cycles
+
+
+def test_clusters_are_simulated_in_full_and_say_so() -> None:
+    controller = Systematic().start()
+    controller.begin(view(ctas=1000, wave=10, cluster_size=2))
+    assert controller.awaited_cta is None
+    assert "clusters" in controller.why_full
 
 
 def test_ctas_that_influence_each_other_are_all_simulated() -> None:

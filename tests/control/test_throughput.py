@@ -92,11 +92,14 @@ def test_blocks_that_ended_are_scaled_to_all() -> None:
         ended = [(0, 0, 100 * i, 100 * i + 40)] * 4 + [(1, 0, 0, 100 * i + 90)]
         t.add(interval(i, 50, blocks=ended), 2)
     lengths = np.array([10, 2], np.uint32)
-    assert t.block_scale(lengths, np.array([True, False])) == pytest.approx(20 / 4)
-    # With block 1, which took 490 to 790 cycles, too: 160 + 640 cycles for 42 instructions.
-    assert t.block_scale(lengths, np.array([True, True])) == pytest.approx(20 / ((160 + 640) / 42))
+    each = np.array([40.0, 640.0])
+    assert t.block_scale(lengths, each, np.array([True, False])) == pytest.approx(20 / 4)
+    # With block 1, too: 160 + 640 cycles for 42 instructions.
+    assert t.block_scale(lengths, each, np.array([True, True])) == pytest.approx(20 / ((160 + 640) / 42))
+    # Times that are half of those that were observed need twice the factor.
+    assert t.block_scale(lengths, each / 2, np.array([True, False])) == pytest.approx(20 / 2)
     # Blocks that ended contain less than half of the instructions.
-    assert math.isnan(t.block_scale(np.array([5, 2], np.uint32), np.array([True, False])))
+    assert math.isnan(t.block_scale(np.array([5, 2], np.uint32), each, np.array([True, False])))
 
 
 def test_sms_with_more_warps_take_longer() -> None:

@@ -100,6 +100,14 @@ Decision = GoOn | Stop | Skip | Predict
 GO_ON = GoOn()
 
 
+@dataclass(frozen=True)
+class Previewed:
+    """Warp instructions of a sample of a launch's CTAs: of the mean one, and of the largest."""
+
+    mean: float
+    largest: float
+
+
 @dataclass(frozen=True, eq=False)
 class LaunchView:
     """What is known about a launch before it is simulated."""
@@ -130,18 +138,18 @@ class LaunchView:
         return math.prod(self.grid) - self.empty_ctas
 
     @cached_property
-    def previewed(self) -> tuple[float, int] | None:
-        """Mean warp instructions per CTA over 1 % of the CTAs (at least 16) spread over the grid, and the
-        number of these CTAs. They are executed functionally, so call this before the launch runs. None if
-        they cannot be executed to their end.
+    def previewed(self) -> Previewed | None:
+        """1 % of the CTAs (at least 16), spread over the grid. They are executed functionally, so call this
+        before the launch runs. None if they cannot be executed to their end.
         """
         if self.code is None:
             return None
         preview = self.code.preview(0.01, at_least_ctas=PREVIEWED_CTAS, at_least_warps=1)
         if not preview.complete or not len(preview.ctas):
             return None
-        executed = float((preview.counts.astype(np.float64) @ self.code.blocks.length).sum())
-        return executed / len(preview.ctas), len(preview.ctas)
+        of_warps = preview.counts.astype(np.float64) @ self.code.blocks.length
+        of_ctas = of_warps.reshape(len(preview.ctas), -1).sum(axis=1)
+        return Previewed(float(of_ctas.mean()), float(of_ctas.max()))
 
     @property
     def wave_size(self) -> int:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Stop
-from simt.control.projection import By, Projection, project, projectable
+from simt.control.l2_filling import L2Filling
+from simt.control.projection import By, Projection, project, projectable, total_instructions
 from simt.control.trends import Trends
+from simt.control.waves import CONFIDENCE, UNCERTAIN, Waves
 from simt.parameter_checks import boolean, integer, one_of, real
 
 Signal = Literal["instantaneous", "cumulative"]
 Metric = Literal["cov", "std"]
 Unit = Literal["warp", "thread"]
-Rate = Literal["window", "settled", "auto"]
+Rate = Literal["window", "settled", "waves", "auto"]
+_PARTS = 8  # of the settled stretch of a launch below a wave, whose rates are compared
 
 
 class PKP(Controller):
@@ -39,16 +43,19 @@ class PKP(Controller):
     unit: `warp` or `thread` instructions.
     projection: see `simt.control.projection.cycles_left`.
     rate: the cycles whose rates are used for the rest. `window`: the last `window` cycles; `settled`: all
-        except the first `window` cycles, in which the launch starts up; `auto`: `settled` for launches with
-        less than a wave of CTAs, whose CTAs run through their loops in step, so that the IPC oscillates with
-        a period that may not fit the window; otherwise `window`.
+        except the first `window` cycles, in which the launch starts up; `waves`: the waves of CTAs that have
+        finished, without the first one, or `window` before there are any; `auto`: `settled` for launches with
+        less than a wave of CTAs, otherwise `waves`. CTAs that began together run through their loops in step,
+        so that the IPC oscillates with a period that may not fit the window.
     tail: additional time at the end, when too few CTAs are left to fill the GPU, in residence times of a CTA.
         0.5 if a CTA takes as long alone as among others; 0 if a shared resource is the limit.
 
     trend: ours: nothing is decided while active warps, DRAM's utilisation or a cache's hit rate change by
-        more than this between the halves of the stretch that stands for the rest; and a launch of less than
-        a wave must have all its CTAs on the GPU, and be past its first window. The Result has an interval,
-        from the spread of the IPC, and this much for what is not seen. None: as published.
+        more than this between the halves of the stretch that stands for the rest; nor while the L2 is about
+        to become full of modified lines. A launch of less than a wave must have all its CTAs on the GPU, and
+        be past its first window. The Result has a 95 % interval. None: as published.
+    error: with `trend`, the largest relative half width of the interval with which a launch of a wave or more
+        is stopped, see Waves; at least two waves have finished then.
 
     A launch is never stopped if no CTA has finished and its number of instructions is neither known nor
     estimated by a functional preview: there would be nothing to project from.
@@ -93,6 +100,7 @@ class PKP(Controller):
         tail: float = 0.25,
         rate: Rate = "auto",
         trend: float | None = 0.1,
+        error: float = 0.1,
     ) -> None:
         self.threshold = threshold
         self.signal = signal
@@ -107,6 +115,7 @@ class PKP(Controller):
         self.tail = tail
         self.rate = rate
         self.trend = trend
+        self.error = error
 
     def validate(self) -> None:
         real("threshold", self.threshold, 0)
@@ -121,27 +130,39 @@ class PKP(Controller):
         one_of("unit", self.unit, ("warp", "thread"))
         one_of("projection", self.projection, ("work", "ctas", "artifact"))
         real("tail", self.tail, 0)
-        one_of("rate", self.rate, ("window", "settled", "auto"))
+        one_of("rate", self.rate, ("window", "settled", "waves", "auto"))
         if self.trend is not None:
             real("trend", self.trend, 0)
+        real("error", self.error, 0)
 
     def begin(self, launch: LaunchView) -> Decision:
         self._launch = launch
-        if launch.warp_instructions is None and not launch.counted:
+        if self.trend is not None or (launch.warp_instructions is None and not launch.counted):
             _ = launch.previewed  # before the launch changes the memory
         self._signal: deque[float] = deque(maxlen=self.window // self.interval)
         # Counters at the start of the window and at the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
         self._under_way: Interval | None = None  # last of the first window
+        self._executed: list[tuple[int, int]] = []  # cycle, warp instructions
         self._settled = self._enough = False
         self._least, self._finished = math.inf, 0
         self._trends = Trends(launch.dram_bytes_per_cycle)
+        self._waves = Waves(launch)
+        self._l2 = L2Filling(launch)
         self._changes = ""  # what was still changing when everything else allowed a decision
         return GO_ON
 
     def observe(self, interval: Interval) -> Decision:
         self._seen.append(interval)
         self._trends.add(interval)
+        self._waves.add(interval)
+        self._executed.append((interval.end, interval.counters["warp_instructions"]))
+        if (
+            self.trend is not None
+            and projectable(self._launch, interval)
+            and self._l2.lies_ahead(interval, total_instructions(self._launch, interval.counters))
+        ):
+            self._waves.forget()
         if self._under_way is None and interval.end >= self.window:
             self._under_way = interval
         counters = interval.difference if self.signal == "instantaneous" else interval.counters
@@ -158,12 +179,13 @@ class PKP(Controller):
         if interval.counters["ctas_finished"] == self._launch.cta_count or not self._past_changes(interval):
             return GO_ON
         what = "coefficient of variation" if self.metric == "cov" else "standard deviation"
-        return Stop(
+        self._why = (
             f"{what} of the {self.signal} IPC over {self.window:,} cycles: {spread:.3g}"
             f"{' %' if self.metric == 'cov' else ''}, below {self.threshold:g} "
             f"{'once before' if spread >= self.threshold else 'now'}; "
             f"{interval.counters['ctas_finished']:,} of {self._launch.cta_count:,} CTAs finished"
         )
+        return Stop(self._why)
 
     @property
     def why_full(self) -> str:
@@ -198,41 +220,63 @@ class PKP(Controller):
     def _past_changes(self, interval: Interval) -> bool:
         if self.trend is None:
             return True
-        begin = interval.end - self.window
-        if self._below_wave:
-            begin = self.window
-            if interval.counters["ctas"] < self._launch.cta_count or interval.end < 2 * self.window:
-                self._changes = "its CTAs had only just begun when the rate was stable"
-                return False
-        self._changes = self._trends.found(begin, self.trend)
+        if self._below_wave and (
+            interval.counters["ctas"] < self._launch.cta_count or interval.end < 2 * self.window
+        ):
+            self._changes = "its CTAs had only just begun when the rate was stable"
+            return False
+        if not self._below_wave and not self._waves.seen:
+            self._changes = "fewer than two waves of CTAs had finished"
+            return False
+        half = self._half_width(interval)
+        if half > self.error:
+            self._changes = f"the cycles would have been uncertain by {half:.1%}"
+            return False
+        self._changes = self._trends.found(self.window if self._below_wave else self._waves.begin, self.trend)
         return not self._changes
+
+    def _half_width(self, now: Interval, launch: LaunchView | None = None) -> float:
+        """Of the 95 % interval of the cycles, relative to them. launch: with what is known after a Stop."""
+        launch = launch or self._launch
+        total = total_instructions(launch, now.counters)
+        if not self._below_wave:
+            return self._waves.half_width(total)
+        ends = np.array([x for x in self._executed if x[0] >= self.window], np.float64)
+        length = len(ends) - 1
+        if length < _PARTS:
+            return math.inf
+        from scipy.special import stdtrit
+
+        parts = np.diff(ends[np.linspace(0, length, _PARTS + 1).astype(int)], axis=0)
+        rates = parts[:, 1] / parts[:, 0]
+        spread = float(rates.std(ddof=1) / rates.mean() / math.sqrt(_PARTS))
+        spread *= float(stdtrit(_PARTS - 1, (1 + CONFIDENCE) / 2))
+        # The largest CTAs go on alone.
+        previewed = launch.previewed
+        unequal = previewed.largest / max(1.0, previewed.mean) - 1 if previewed is not None else 1.0
+        left = max(0.0, 1 - now.counters["warp_instructions"] / max(1.0, total))
+        return left * (spread + UNCERTAIN * unequal + (self.trend or 0.0))
 
     @property
     def _below_wave(self) -> bool:
         return self._launch.cta_count < self._launch.ctas_per_sm * self._launch.sm_count
 
     def project(self, launch: LaunchView, now: Interval) -> Projection:
+        found = project(launch, now, *self._representative(now), self.projection, self.tail)
+        if self.trend is None:
+            return found
+        half = self._half_width(now, launch)
+        reason = f"{self._why}; cycles ± {half:.1%}"
+        return replace(found, half_widths={"cycles": half}, reason=reason)
+
+    def _representative(self, now: Interval) -> tuple[Mapping[str, int], int]:
+        """Counts in the stretch whose rates the rest has, and its core cycles."""
+        if self._waves.seen and (self.rate == "waves" or (self.rate == "auto" and not self._below_wave)):
+            return self._waves.window()
         first: Interval | None = self._seen[0]
         if self.rate == "settled" or (self.rate == "auto" and self._below_wave):
             first = self._under_way
         # The window begins with the launch, or no work is left.
         if len(self._seen) <= self.window // self.interval or first is None or first.end >= now.end:
-            found = project(launch, now, now.counters, now.end, self.projection, self.tail)
-            return self._with_interval(found, now)
-        window = {name: n - first.counters[name] for name, n in now.counters.items()}
-        found = project(launch, now, window, now.end - first.end, self.projection, self.tail)
-        return self._with_interval(found, now)
-
-    def _with_interval(self, found: Projection, now: Interval) -> Projection:
-        """Relative half width of the cycles at 95 %: that of the mean IPC, for the part left out, and the
-        change that would not have been noticed."""
-        if self.trend is None:
-            return found
-        from scipy.special import stdtrit
-
-        seen = list(self._seen)[-(self.window // self.interval) :]
-        executed = np.array([x.difference["warp_instructions"] for x in seen], np.float64)
-        n = len(executed)
-        spread = float(stdtrit(n - 1, 0.975) * executed.std(ddof=1) / executed.mean() / math.sqrt(n))
-        left = (found.cycles - now.end) / found.cycles if found.cycles else 0.0
-        return replace(found, half_widths={"cycles": left * (spread + self.trend)})
+            return now.counters, now.end
+        return {name: n - first.counters[name] for name, n in now.counters.items()}, now.end - first.end

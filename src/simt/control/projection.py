@@ -57,15 +57,13 @@ def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
 
 def total_instructions(launch: LaunchView, counters: Mapping[str, int]) -> float:
     """Warp instructions of the whole launch: exact if known; otherwise the number of CTAs times the mean of
-    the finished ones or, if those are more, of those executed functionally before the launch. Needs
-    `projectable`."""
+    those that were executed functionally before the launch or, if there are none, of the finished ones. The
+    former are spread over the grid, the latter are its first ones. Needs `projectable`."""
     if launch.warp_instructions is not None:
         return float(launch.warp_instructions)
-    finished = counters.get("ctas_finished", 0)
-    each, followed = launch.previewed or (0.0, 0)
-    if finished >= max(1, followed):
-        each = counters["finished_instructions"] / finished
-    return each * launch.cta_count
+    if launch.previewed is not None:
+        return launch.previewed.mean * launch.cta_count
+    return counters["finished_instructions"] / counters["ctas_finished"] * launch.cta_count
 
 
 def cycles_left(

@@ -26,13 +26,17 @@ class Trends:
 
     def __init__(self, dram_bytes_per_cycle: float) -> None:
         self._peak = dram_bytes_per_cycle
+        self._names: list[list[str]] = []  # of the counters that are summed
         self._ends: list[int] = [0]
         self._sums: list[Floats] = [np.zeros(6)]
 
     def add(self, interval: Interval) -> None:
-        c = interval.counters
-        dram = c.get("dram_reads", 0) + c.get("dram_writes", 0)
-        sums = (c.get("active_warp_cycles", 0), dram, *_lookups(c, "l1"), *_lookups(c, "l2"))
+        counters = interval.counters
+        if not self._names:
+            wanted = [["active_warp_cycles"], ["dram_reads", "dram_writes"]]
+            self._names = [[name for name in names if name in counters] for names in wanted]
+            self._names += [*_lookups(counters, "l1"), *_lookups(counters, "l2")]
+        sums = [sum(counters[name] for name in names) for names in self._names]
         self._ends.append(interval.end)
         self._sums.append(np.array(sums, np.float64))
 
@@ -68,10 +72,10 @@ class Trends:
 _NAMES = ("active warps", "DRAM utilisation", "L1 hit rate", "L2 hit rate")
 
 
-def _lookups(counters: Mapping[str, int], level: str) -> tuple[int, int]:
-    """Lookups in a cache, and hits; of a timeline, its own counters."""
+def _lookups(counters: Mapping[str, int], level: str) -> tuple[list[str], list[str]]:
+    """Names of the counters of lookups in a cache, and of hits; of a timeline, its own."""
     if f"{level}_hits" in counters:
-        return counters[f"{level}_accesses"], counters[f"{level}_hits"]
-    outcomes = [(name, n) for name, n in counters.items() if name.startswith(f"{level}.") and n]
-    hits = sum(n for name, n in outcomes if name.endswith(".hit"))
-    return sum(n for name, n in outcomes if not name.endswith("fail")), hits
+        return [f"{level}_accesses"], [f"{level}_hits"]
+    names = [name for name in counters if name.startswith(f"{level}.")]
+    lookups = [name for name in names if not name.endswith("fail")]
+    return lookups, [name for name in names if name.endswith(".hit")]

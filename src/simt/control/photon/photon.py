@@ -13,10 +13,11 @@ import numpy.typing as npt
 from simt.parameter_checks import real
 
 from ..controller import GO_ON, Contention, Decision, Interval, LaunchView, Predict
+from ..l2_filling import L2Filling
 from ..projection import Projection
 from ..trends import Trends
+from ..waves import Waves
 from .by_levels import LEVELS, ByLevels, Levels
-from .l2_filling import L2Filling
 from .levels import BlockLevel, Small, WarpLevel, Work
 from .stability import SpanStability
 from .throughput import Throughput
@@ -46,8 +47,10 @@ class Photon(ByLevels):
     below_wave: share of the instructions of a launch that fits the GPU at once to be executed before anything
         predicts.
     trend: nothing is predicted while active warps, DRAM's utilisation or a cache's hit rate change by more
-        than this between the third and the last quarter of the time so far; nor, in launches of more than a
-        wave, before a wave has ended. The Result has an interval: `delta` and this, of the part predicted.
+        than this between the third and the last quarter of the time so far.
+    error: largest relative half width of the cycles' 95 % interval with which launches of more than a wave
+        are predicted, see Waves; at least two waves have ended then. The Result has the interval, which is
+        wider if the prediction and the rate of the waves disagree.
     interval: core cycles between observations.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too;
         else they are simulated to their end.
@@ -72,6 +75,7 @@ class Photon(ByLevels):
         work: float | None = 0.1,
         below_wave: float = 0.3,
         trend: float = 0.1,
+        error: float = 0.1,
         interval: int = 500,
         residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
@@ -88,6 +92,7 @@ class Photon(ByLevels):
         self.work = work
         self.below_wave = below_wave
         self.trend = trend
+        self.error = error
         self.interval = interval
         self.residents = residents
         self.analysis = analysis
@@ -96,6 +101,7 @@ class Photon(ByLevels):
         super().validate()
         real("below_wave", self.below_wave, 0, 1)
         real("trend", self.trend, 0)
+        real("error", self.error, 0)
 
     def new_levels(self, work: Work) -> tuple[WarpLevel, BlockLevel]:
         # What is dispatched and makes room is a CTA: its time counts, not that of its warps.
@@ -105,14 +111,17 @@ class Photon(ByLevels):
     def begin(self, launch: LaunchView) -> Decision:
         decision = super().begin(launch)
         now = self._now
-        self._l2 = L2Filling(launch, now.work.instructions)
+        self._l2 = L2Filling(launch)
+        self._waves = Waves(launch)
         self._throughput = Throughput()
         self._trends = Trends(launch.dram_bytes_per_cycle)
         self._changes = ""  # what was still changing when the rates were steady
         self._left = 1.0  # share of the instructions when something first predicted
+        self._why = ""  # it predicted
         self._scale = 1.0  # of the times of blocks
         if not (self.warps or self.blocks):
             return decision
+        self._barriers = self._waits_at_barriers()
         waves = launch.cta_count / launch.wave_size
         # Warps of later waves take the time that matters; they are worth waiting for.
         if self.warps and waves > _WAVES_FOR_WARPS:
@@ -126,39 +135,42 @@ class Photon(ByLevels):
         now = self._now
         now.blocks.count(interval)
         self._trends.add(interval)
-        if not now.level and self._l2.lies_ahead(interval):
-            now.warps.forget()
-            now.blocks.forget()
-            self._throughput = Throughput()
-            return GO_ON
+        if not now.level:
+            self._waves.add(interval)
+            if self._l2.lies_ahead(interval, now.work.instructions):
+                for observed in (now.warps, now.blocks, self._waves):
+                    observed.forget()
+                self._throughput = Throughput()
+                return GO_ON
         self.watch(interval)
         self._throughput.add(interval, len(now.work.analysis.length))
         if not self._throughput.steady(self.delta, self._rounds(interval)):
             return GO_ON
-        if (
-            self._one_wave
-            and interval.counters["warp_instructions"] < self.below_wave * now.work.instructions
-        ):
+        if not now.level and not self._seen_enough(interval):
             return GO_ON
-        view = now.work.view
-        if interval.counters["ctas"] < min(view.cta_count, 2 * view.wave_size):  # a wave has not ended
-            return GO_ON
-        if not now.level:
-            self._changes = self._trends.found(interval.end / 2, self.trend)
-            if self._changes:
-                return GO_ON
-        self._scale = self._throughput.block_scale(now.work.analysis.length, self._to_come())
+        each = np.full(len(now.work.analysis.length), math.nan)
+        for block, test in now.blocks.known.items():
+            each[block] = test.mean()
+        to_come = self._to_come() & np.isfinite(each)
+        self._scale = self._throughput.block_scale(now.work.analysis.length, each, to_come)
         first = not now.level
         decision = self.decide(interval, with_blocks=math.isfinite(self._scale))
-        if not isinstance(decision, Predict) or not first:
-            return decision
-        done = interval.counters["warp_instructions"] / max(1.0, now.work.instructions)
-        self._left = max(0.0, 1 - done)
-        return replace(decision, reason=f"{decision.reason}; cycles ± {self._half_width:.1%}")
+        if isinstance(decision, Predict) and first:
+            done = interval.counters["warp_instructions"] / max(1.0, now.work.instructions)
+            self._left, self._why = max(0.0, 1 - done), decision.reason
+        return decision
 
-    @property
-    def _half_width(self) -> float:
-        return self._left * (self.delta + self.trend)
+    def _seen_enough(self, interval: Interval) -> bool:
+        """Whether what has been simulated shows what the rest is like."""
+        instructions = self._now.work.instructions
+        if self._one_wave:
+            if interval.counters["warp_instructions"] < self.below_wave * instructions:
+                return False
+        elif (half := self._waves.half_width(instructions)) > self.error:
+            self._changes = f"the cycles would have been uncertain by {half:.1%}" if self._waves.seen else ""
+            return False
+        self._changes = self._trends.found(interval.end / 2, self.trend)
+        return not self._changes
 
     @property
     def why_full(self) -> str:
@@ -170,7 +182,14 @@ class Photon(ByLevels):
         found = super().extrapolate(launch, now, cycles)
         if self._now.like is not None:
             return found
-        return replace(found, half_widths={"cycles": self._half_width})
+        if self._one_wave:
+            half = self._left * (self.delta + self.trend)
+        else:
+            instructions = launch.warp_instructions or self._now.work.instructions
+            half = self._waves.half_width(instructions)
+            half += abs(1 - self._waves.cycles(instructions) / max(1, cycles))
+        reason = f"{self._why}; cycles ± {half:.1%}"
+        return replace(found, half_widths={"cycles": half}, reason=reason)
 
     @property
     def _one_wave(self) -> bool:
@@ -183,6 +202,16 @@ class Photon(ByLevels):
         main = tests.get(int(np.argmax(work.analysis.block_shares)))
         resident = interval.ctas_resident * work.view.warps_per_cta
         return main.seen / resident if main is not None and resident else math.inf
+
+    def _waits_at_barriers(self) -> bool:
+        """Whether the sampled warps execute barriers of their CTA, at which a basic block ends."""
+        work = self._now.work
+        code = work.view.code
+        assert code is not None
+        instructions, blocks = code.instructions, code.blocks
+        executed = work.analysis.types.counts.any(axis=0)
+        last = (blocks.first + blocks.length - 1)[executed]
+        return any(instructions[i]["operation"].name == "Barrier" for i in last.tolist())
 
     def _to_come(self) -> npt.NDArray[np.bool_]:
         """Blocks of which there is more to come than a few stragglers."""
@@ -200,7 +229,9 @@ class Photon(ByLevels):
         cycles = self._now.blocks.cycles(work.view, interval.latencies, scaled=True) * self._scale
         if interval.counters["ctas_finished"] >= work.view.wave_size / 2:
             waiting = self._throughput.waiting(work.view.warps_per_cta)
-            cycles *= waiting / work.analysis.unevenness(cycles, work.view.warps_per_cta)
+            factor = waiting / work.analysis.unevenness(cycles, work.view.warps_per_cta)
+            # Where no warp waits for another, unequal ones do not make the longest one faster.
+            cycles *= factor if self._barriers else max(1.0, factor)
         return cycles
 
     def contention(self) -> Contention | None:

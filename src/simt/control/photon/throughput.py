@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from typing import Any
 
@@ -82,30 +83,39 @@ class Throughput:
         last, before = self._rate(0.25, 0.0), self._rate(0.5, 0.25)
         if not math.isfinite(last) or abs(last - before) > delta * before:
             return False
+        if rounds >= _ROUNDS:
+            return True
         first, end = self._positions(0.5, 0.0)
         sums = np.array(self._sums[first : end + 1])
         executed = np.diff(sums[:, 3]) / np.diff(sums[:, 0])
-        return rounds >= _ROUNDS or bool(executed.std() <= _UNEVEN * executed.mean())
+        return bool(executed.std() <= _UNEVEN * executed.mean())
 
     def cta_cycles(self, instructions: float) -> float:
         """Mean core cycles of a CTA with this number of warp instructions."""
         _, _, ctas, executed = self._difference(0.5, 0.0)
         return ctas / executed * instructions
 
-    def block_scale(self, lengths: npt.NDArray[np.uint32], wanted: npt.NDArray[np.bool_]) -> float:
-        """Factor from the times of basic blocks that ended to the mean that includes those under way; nan if
-        those that ended contain less than half of the instructions.
+    def block_scale(
+        self,
+        lengths: npt.NDArray[np.uint32],
+        each: npt.NDArray[np.float64],
+        wanted: npt.NDArray[np.bool_],
+    ) -> float:
+        """Factor from times of basic blocks to the mean that includes those under way; nan if those that
+        ended contain less than half of the instructions, or none of the wanted ones.
 
-        lengths: instructions per block. wanted: the blocks still to be executed. Warps that hardly advance
-            end few blocks, which are not representative of the wanted ones.
+        lengths: instructions per block. each: cycles of one execution of each block, to be scaled. wanted:
+            the blocks still to be executed. Warps that hardly advance end few blocks, which are not
+            representative of the wanted ones.
         """
         first, last = self._positions(0.5, 0.0)
         _, warps, _, executed = self._difference(0.5, 0.0)
-        executions, cycles = self._of_blocks[last] - self._of_blocks[first]
+        executions, _ = self._of_blocks[last] - self._of_blocks[first]
         instructions = executions * lengths
-        if instructions.sum() < executed / 2 or not cycles[wanted].any():
+        cycles = float((executions * each)[wanted].sum())
+        if instructions.sum() < executed / 2 or not cycles:
             return math.nan
-        return float((warps / executed) / (cycles[wanted].sum() / instructions[wanted].sum()))
+        return float((warps / executed) / (cycles / instructions[wanted].sum()))
 
     def waiting(self, warps_per_cta: int) -> float:
         """Residence time of CTAs over that of their warps; above 1 if some warps end before others."""
@@ -156,10 +166,16 @@ class Throughput:
         return tuple(b - a for a, b in zip(self._sums[first], self._sums[last], strict=True))
 
     def _positions(self, begin: float, end: float) -> tuple[int, int]:
-        cycles = np.array([s[0] for s in self._sums])
-        length = cycles[-1] - cycles[0]
-        first, last = (int(np.argmin(np.abs(cycles - (cycles[-1] - part * length)))) for part in (begin, end))
-        return first, last
+        """The points in time nearest to these shares of the time before now."""
+        (start, *_), (now, *_) = self._sums[0], self._sums[-1]
+        return self._nearest(now - begin * (now - start)), self._nearest(now - end * (now - start))
+
+    def _nearest(self, cycle: float) -> int:
+        after = bisect.bisect_left(self._sums, (cycle,))
+        if after == 0:
+            return 0
+        earlier = cycle - self._sums[after - 1][0]
+        return after if after < len(self._sums) and self._sums[after][0] - cycle < earlier else after - 1
 
 
 def _of_classes(

@@ -1,0 +1,67 @@
+"""The rates of waves of CTAs, and the interval that they give, on hand-made signals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy import stats
+
+from simt.control.waves import Waves
+from support.signals import intervals, view
+
+
+def watched(ipc: list[float], ctas: int = 100, each: int = 100) -> Waves:
+    """A wave of ten CTAs ends in each interval of 500 cycles."""
+    waves = Waves(view(ctas=ctas))
+    finished = [10 * i for i in range(1, len(ipc) + 1)]
+    for interval in intervals(ipc, finished, ctas=ctas, cta_instructions=each):
+        waves.add(interval)
+    return waves
+
+
+def test_the_first_wave_does_not_count() -> None:
+    waves = watched([1.0, 2.0, 2.0])
+    assert waves.seen == 2 and waves.begin == 500
+    window, cycles = waves.window()
+    assert (window["warp_instructions"], cycles) == (2000, 1000)
+    # 2,500 of 10,000 instructions are over after 1,500 cycles; a CTA takes 500 cycles.
+    assert waves.cycles(10_000) == pytest.approx(1500 + 7500 / 2 + 500 / 4)
+    assert math.isinf(watched([1.0]).half_width(10_000))
+
+
+def test_of_many_waves_the_later_half_counts() -> None:
+    assert watched([2.0] * 6).begin == 1000  # four waves
+    assert watched([2.0] * 13).begin == 3500  # six of twelve
+    long = watched([2.0] * 200, ctas=10_000)
+    assert 16 <= long.seen <= 64 and 40_000 <= long.begin <= 60_000
+    assert long.half_width(1_000_000) < watched([2.0] * 13, ctas=10_000).half_width(1_000_000)
+
+
+def test_even_waves_are_uncertain_by_what_waves_of_other_launches_deviate() -> None:
+    waves = watched([2.0, 2.0, 2.0], ctas=100, each=100)
+    left, total = 7000 / 2, 1500 + 7000 / 2 + 500 / 4
+    assert waves.cycles(10_000) == total
+    spread = stats.t.ppf(0.975, 5) * 0.05 * math.sqrt(4 / 5) * math.sqrt(1 / 2 + 1 / 7)
+    assert waves.half_width(10_000) == pytest.approx((left * spread + 500 / 4) / total)
+    # CTAs that finished executed twice as much as the launch's do in the mean.
+    other = watched([2.0, 2.0, 2.0], ctas=100, each=200)
+    assert other.half_width(10_000) - waves.half_width(10_000) == pytest.approx(
+        left / total * 0.5 * math.log(2)
+    )
+
+
+@pytest.mark.parametrize("ipc", [[2.0, 2.0, 2.4, 1.6, 2.0], [2.0, 1.7, 1.9, 2.1, 2.3]])
+def test_waves_that_differ_widen_the_interval(ipc: list[float]) -> None:
+    assert watched(ipc).half_width(10_000) > 1.5 * watched([2.0] * 5).half_width(10_000)
+
+
+def test_what_was_forgotten_does_not_count() -> None:
+    waves = Waves(view())
+    for interval in intervals([9.0, 9.0, 1.0, 2.0, 2.0], [10, 20, 30, 40, 50]):
+        waves.add(interval)
+        if interval.index == 1:
+            waves.forget()
+            assert waves.seen == 0
+    assert waves.seen == 2 and waves.begin == 1500
+    assert waves.window()[0]["warp_instructions"] == 2000
