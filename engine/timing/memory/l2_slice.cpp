@@ -39,7 +39,7 @@ void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
       CacheAccess& asked = accesses_[access].asked;
       asked.address += uint64_t{s} * sector_bytes;
       asked.token = access;
-      asked.set_address = map_.local_address(asked.address);
+      asked.set = map_.set_of(asked.address);
     }
     if (far)
       insert_by_time(far_, {ready, access});
@@ -65,8 +65,7 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   Access& access = accesses_[place];
   access.asked.address = packet.address;
   access.asked.token = place;
-  access.asked.set_address = map_.local_address(packet.address);
-  access.asked.set = CacheAccess::unknown;
+  access.asked.set = map_.set_of(packet.address);
   access.asked.byte_mask = packet.byte_mask;
   access.asked.write = packet.write;
   access.asked.atomic = packet.kind == AccessKind::Atomic;
@@ -207,7 +206,7 @@ void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
       use(accesses_[near_[i].access].asked);
   };
   for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
-  for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
+  for_each([this](const CacheAccess& a) { cache_.prefetch_found(a); });
 }
 
 void L2Slice::tick(uint64_t cycle) {
@@ -270,7 +269,7 @@ void L2Slice::tick(uint64_t cycle) {
 CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {
   CacheAccess access;
   access.address = address;
-  access.set_address = map_.local_address(address);
+  access.set = map_.set_of(address);
   access.time = ++access_order_;
   access.write = modified;
   return cache().insert(access, sectors);

@@ -8,7 +8,7 @@
 namespace simt {
 MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
     : spec_(spec),
-      map_(spec.address_map, spec.dram, reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)),
+      map_(spec),
       partitions_(spec),
       core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
       network_to_core_{spec.clock.interconnect_mhz.khz, spec.clock.core_mhz.khz},

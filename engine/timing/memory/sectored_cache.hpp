@@ -23,9 +23,7 @@ struct CacheAccess {
   uint64_t address = 0;  ///< in the sector (line, if not sectored)
   uint64_t token = 0;    ///< identifies the access to the caller
   uint64_t time = 0;
-  uint64_t set_address =
-      0;  ///< chooses the set, if another address than `address` does (L2 slices); 0: `address`
-  uint32_t set = unknown;    ///< which it chooses, once prefetch_found() has looked it up
+  uint32_t set = unknown;    ///< if the caller knows it; otherwise `address` chooses it
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
   bool write = false;
   bool atomic = false;  ///< a read that leaves the sector modified
@@ -103,14 +101,13 @@ class SectoredCache {
     mshr_lists_.prefetch(unit_address(address));
   }
   /// What access() will touch beyond the indices: the line, or the first candidate for replacement.
-  void prefetch_found(CacheAccess& access) const {
+  void prefetch_found(const CacheAccess& access) const {
     const uint32_t line = line_index_.likely(line_address(access.address));
     if (line != none) {
       simt::prefetch(&lines_[line]);
       return;
     }
-    access.set = set_of(access);
-    const Set& set = sets_[access.set];
+    const Set& set = sets_[set_of(access)];
     if (set.oldest != none) simt::prefetch(&lines_[set.oldest]);
   }
   void prefetch_mshr(uint32_t mshr, uint64_t address) const {
@@ -191,8 +188,7 @@ class SectoredCache {
   }
   uint32_t set_of(uint64_t address) const { return set_index_(address, address >> line_shift_, spec_.sets); }
   uint32_t set_of(const CacheAccess& access) const {
-    if (access.set != CacheAccess::unknown) return access.set;
-    return set_of(access.set_address != 0 ? access.set_address : access.address);
+    return access.set != CacheAccess::unknown ? access.set : set_of(access.address);
   }
   uint32_t set_of_line(uint32_t line) const {
     return ways_ == 1 ? line : static_cast<uint32_t>(static_cast<Wide>(line) * inverse_ways_ >> 64);
