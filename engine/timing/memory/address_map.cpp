@@ -10,8 +10,7 @@ namespace {
 /// The bits of `value` under the ones of `mask`, side by side.
 uint64_t gather(uint64_t value, uint64_t mask) {
   uint64_t gathered = 0;
-  for (uint32_t to = 0; mask; mask &= mask - 1, ++to)
-    gathered |= (value >> std::countr_zero(mask) & 1) << to;
+  for (uint32_t to = 0; mask; mask &= mask - 1, ++to) gathered |= (value >> std::countr_zero(mask) & 1) << to;
   return gathered;
 }
 
@@ -85,6 +84,8 @@ uint32_t AddressMap::column(uint64_t address) const {
   return static_cast<uint32_t>(gather(gathered(address), column_bits_));
 }
 
-uint64_t AddressMap::local_address(uint64_t address) const { return gather(gathered(address), local_bits_); }
+uint64_t AddressMap::local_address(uint64_t address) const {
+  return gather(gathered(address), local_bits_);
+}
 
 }  // namespace simt

@@ -17,8 +17,10 @@ void insert_by_time(RingQueue<T>& queue, T item) {
 }  // namespace
 
 L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
-                 std::vector<Counters>& counters)
-    : spec_(spec),
+                 SliceOutputs& outputs, std::vector<Counters>& counters)
+    : outputs_(outputs),
+      in_outputs_(uint32_t{1} << slice % spec.address_map.slices_per_channel),
+      spec_(spec),
       map_(map),
       index_(slice),
       in_channel_(static_cast<uint16_t>(slice % spec.address_map.slices_per_channel)),
@@ -32,21 +34,23 @@ void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
   const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
   const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
   for (uint32_t s = 0; s < sectors; ++s) {
-    uint32_t access = packet;
-    if (s > 0) {
-      access = take_place();
-      accesses_[access] = accesses_[packet];
-      CacheAccess& asked = accesses_[access].asked;
-      asked.address += uint64_t{s} * sector_bytes;
-      asked.token = access;
-      asked.set = map_.set_of(asked.address);
-    }
+    const uint32_t access = s == 0 ? packet : place_of_sector(packet, s);
     if (far)
       insert_by_time(far_, {ready, access});
     else
       near_.push_back({ready, access});
   }
   wake_ = std::min(wake_, ready);
+}
+
+uint32_t L2Slice::place_of_sector(uint32_t packet, uint32_t sector) {
+  const uint32_t place = take_place();
+  accesses_[place] = accesses_[packet];
+  CacheAccess& asked = accesses_[place].asked;
+  asked.address += uint64_t{sector} * sector_bytes;
+  asked.token = place;
+  asked.set = map_.set_of(asked.address);
+  return place;
 }
 
 uint32_t L2Slice::take_place() {
@@ -66,6 +70,7 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   access.asked.address = packet.address;
   access.asked.token = place;
   access.asked.set = map_.set_of(packet.address);
+  access.asked.line = CacheAccess::unknown;
   access.asked.byte_mask = packet.byte_mask;
   access.asked.write = packet.write;
   access.asked.atomic = packet.kind == AccessKind::Atomic;
@@ -99,6 +104,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       // The slice has been simulated up to the time the message was sent, so older messages can be applied.
       drop_outdated(message.ready - partitions_.there());
       insert_by_time(outdated_, {message.ready, message.address});
+      if (stalled_) wake_ = std::min(wake_, message.ready);
       break;
   }
 }
@@ -124,6 +130,7 @@ void L2Slice::answer(uint32_t place, uint64_t cycle) {
   const Access& access = accesses_[place];
   if (access.asker == an_sm && access.asked.kind != AccessKind::L1Writeback) {
     replies_.push_back(place);
+    outputs_.replies |= in_outputs_;
     return;
   }
   if (access.asker != an_sm) {
@@ -139,7 +146,7 @@ void L2Slice::answer(uint32_t place, uint64_t cycle) {
 }
 
 void L2Slice::look_up_next(uint64_t cycle) {
-  if (to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_) return;
+  if (!looks_up(cycle)) return;
   if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
     asked_.pop_front();
     return;
@@ -175,6 +182,7 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
     return false;
   }
   refused_ = false;
+  ++looked_up_;
   // A sector missing from a copy is counted at its home slice.
   const bool asks_far = lives_far && (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss);
   if (asks_far) {
@@ -186,30 +194,33 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   }
   // A write-back occupies the data port, and so does a write, above all if it changes a part of a sector.
   const bool merges = access.byte_mask != ~0u && outcome == CacheOutcome::Hit;
-  const uint32_t interval = !access.write ? 1u
-                            : merges      ? spec_.l2.partial_write_interval
-                                          : spec_.l2.write_interval;
-  port_free_at_ = cycle + std::max(interval, cache_.last_evicted_sectors() * sector_bytes /
-                                                 std::max(1u, spec_.l2.port_bytes));
+  uint32_t interval = !access.write ? 1u : merges ? spec_.l2.partial_write_interval : spec_.l2.write_interval;
+  if (const uint32_t evicted = cache_.last_evicted_sectors())
+    interval = std::max(interval, evicted * sector_bytes / std::max(1u, spec_.l2.port_bytes));
+  port_free_at_ = cycle + interval;
   if (partitions_.count() > 1 && (access.write || access.atomic)) tell_of_write(access.address, cycle);
   if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
   return true;
 }
 
 void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
-  const uint64_t most = end - begin;  // one look-up a cycle
-  // Requests that are left over from the last window wait for something: few of them will be looked up.
-  const uint64_t left = std::min<uint64_t>(requests_.size(), refused_ ? 1 : (most + 3) / 4);
+  // One look-up a cycle; if requests are left over from the last window, about as many as in that.
+  const size_t most = requests_.empty() ? end - begin : std::min<size_t>(end - begin, looked_up_ + 1);
+  looked_up_ = 0;
+  const size_t waiting = std::min(most, requests_.size());
+  size_t arriving = std::min(most - waiting, near_.size());
+  while (arriving > 0 && near_[arriving - 1].ready >= end) --arriving;
   const auto for_each = [&](auto use) {
-    for (size_t i = 0; i < left; ++i) use(accesses_[requests_[i]].asked);
-    for (size_t i = 0; i + requests_.size() < most && i < near_.size() && near_[i].ready < end; ++i)
-      use(accesses_[near_[i].access].asked);
+    for (size_t i = 0; i < waiting; ++i) use(accesses_[requests_[i]].asked);
+    for (size_t i = 0; i < arriving; ++i) use(accesses_[near_[i].access].asked);
   };
   for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
-  for_each([this](const CacheAccess& a) { cache_.prefetch_found(a); });
+  for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
 }
 
 void L2Slice::tick(uint64_t cycle) {
+  count_until(cycle);
+  stalled_ = false;
   drop_outdated(cycle);
   if (cache_.ready() && reply_room()) {
     answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
@@ -231,6 +242,7 @@ void L2Slice::tick(uint64_t cycle) {
       const DramLocation where = map_.locate(miss.address);
       to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
                           static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
+      outputs_.dram_requests |= in_outputs_;
     } else {
       FarMessage message;
       message.ready = cycle + partitions_.there();
@@ -255,15 +267,29 @@ void L2Slice::tick(uint64_t cycle) {
       from->pop_front();
     }
   }
-  if (!requests_.empty() || !from_dram_.empty() || !cache_.miss_queue_empty() || cache_.ready()) {
+  const bool room = requests_.size() + 3 < spec_.l2.request_queue;
+  if (room != accepts_) {
+    accepts_ = room;
+    if (room)
+      refusals_.back().end = cycle + 1;
+    else
+      refusals_.push_back({cycle + 1, ~uint64_t{0}});
+  }
+  const bool only_requests = from_dram_.empty() && cache_.miss_queue_empty() && !cache_.ready();
+  stalled_ = only_requests && refused_ && looks_up(cycle + 1);
+  if (!only_requests || (!requests_.empty() && !stalled_)) {
     wake_ = cycle + 1;
     return;
   }
+  counted_until_ = cycle + 1;
   wake_ = ~uint64_t{0};
-  if (!near_.empty()) wake_ = near_.front().ready;
-  if (!far_.empty()) wake_ = std::min(wake_, far_.front().ready);
+  if (!stalled_ || requests_.size() < spec_.l2.request_queue) {
+    if (!near_.empty()) wake_ = near_.front().ready;
+    if (!far_.empty()) wake_ = std::min(wake_, far_.front().ready);
+  }
   if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
   if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
+  if (stalled_ && !outdated_.empty()) wake_ = std::min(wake_, outdated_.front().ready);
 }
 
 CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {

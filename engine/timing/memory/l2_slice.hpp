@@ -18,6 +18,12 @@ struct SliceActivity {
   uint64_t lookups = 0, hits = 0;  ///< of sectors; a sector missing in a copy is counted at its home slice
 };
 
+/// Which of a channel's slices have something to send: a bit for each.
+struct SliceOutputs {
+  uint32_t replies = 0;
+  uint32_t dram_requests = 0;
+};
+
 /// One L2 slice with its queues (docs/model/l2.md). Time is counted in L2 cycles. A request waits
 /// `l2.latency` cycles; then one lookup is made per cycle. Hits and writes are answered immediately, misses
 /// when DRAM, or the slice of another partition where the sector lives, has answered.
@@ -26,7 +32,7 @@ class L2Slice {
   static constexpr uint32_t an_sm = ~0u;
 
   L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
-          std::vector<Counters>& counters);
+          SliceOutputs& outputs, std::vector<Counters>& counters);
 
   /// A place for a packet, which it keeps while it is in the request network, and one sector of it until its
   /// reply has left the reply network: what moves through queues is the number of the place.
@@ -54,11 +60,23 @@ class L2Slice {
   /// destination reaches that cycle.
   std::vector<FarMessage>& far_messages() { return far_messages_; }
   void arrive_from_far(const FarMessage& message);
-  /// Whether the slice accepts packets from the interconnect: its request queue has room for all sectors of
-  /// one.
-  bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
+  /// L2 cycles [begin, end) in which the slice refuses packets from the interconnect: its request queue lacks
+  /// room for all sectors of one.
+  struct Refusal {
+    uint64_t begin, end;
+  };
+  /// In order; the last one's end is ~0 while it lasts. The caller removes them.
+  RingQueue<Refusal>& refused() { return refusals_; }
 
   void tick(uint64_t cycle);
+  /// Counts what ticks before L2 cycle `end` would have, which were left out since they would have done the
+  /// same again.
+  void count_until(uint64_t end) {
+    if (!stalled_ || end <= counted_until_) return;
+    access_order_ += end - counted_until_;
+    counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail] += end - counted_until_;
+    counted_until_ = end;
+  }
   /// Whether tick(cycle) would do anything.
   bool due(uint64_t cycle) const { return wake_ <= cycle || (!outdated_.empty() && has_output()); }
   /// L2 cycle before which the slice does nothing on its own; ~0 if never.
@@ -66,7 +84,6 @@ class L2Slice {
   /// Whether anything waits to leave the slice.
   bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
 
-  bool has_reply() const { return !replies_.empty(); }
   /// A request of an SM, or of another port of the interconnect, or of another slice.
   struct alignas(64) Access {
     CacheAccess asked{};
@@ -79,13 +96,16 @@ class L2Slice {
   uint32_t pop_reply() {
     const uint32_t reply = replies_.front();
     replies_.pop_front();
+    if (replies_.empty()) outputs_.replies &= ~in_outputs_;
     return reply;
   }
   void release(uint32_t place) { free_accesses_.push_back(place); }
 
-  bool has_dram_request() const { return !to_dram_.empty(); }
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
-  void pop_dram_request() { to_dram_.pop_front(); }
+  void pop_dram_request() {
+    to_dram_.pop_front();
+    if (to_dram_.empty()) outputs_.dram_requests &= ~in_outputs_;
+  }
   bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
   void take_data(const DramRequest& request) {
     from_dram_.push_back({request.address, request.mshr});
@@ -107,6 +127,7 @@ class L2Slice {
   const SectoredCache& cache() const { return cache_; }
   SectoredCache& cache() {
     refused_ = false;
+    if (stalled_) wake_ = 0;
     return cache_;
   }
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
@@ -118,17 +139,24 @@ class L2Slice {
   };
   /// A free place, whose contents are old.
   uint32_t take_place();
+  uint32_t place_of_sector(uint32_t packet, uint32_t sector);
   void look_up_next(uint64_t cycle);
   bool look_up(uint32_t place, uint64_t cycle);  ///< false: refused, to be retried
   void tell_of_write(uint64_t address, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
   void answer(uint32_t place, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
+  /// Whether a look-up can be made in this cycle.
+  bool looks_up(uint64_t cycle) const {
+    return to_dram_.size() < spec_.l2.dram_queue && reply_room() && cycle >= port_free_at_;
+  }
 
   // What the channel reads in every cycle.
   uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies
   RingQueue<uint32_t> replies_;
   RingQueue<DramRequest> to_dram_;
+  SliceOutputs& outputs_;
+  uint32_t in_outputs_;  // the slice's bit
 
   const Spec& spec_;
   const AddressMap& map_;
@@ -152,6 +180,13 @@ class L2Slice {
   std::vector<FarMessage> far_messages_;
   RingQueue<uint32_t> requests_;
   bool refused_ = false;  // the first of them, by the cache as it is now
+  // Nothing happens until something arrives or leaves but that the first is refused again in each cycle,
+  // which has been counted for those before counted_until_.
+  bool stalled_ = false;
+  uint64_t counted_until_ = 0;
+  size_t looked_up_ = 0;  // requests, since the last prefetching
+  bool accepts_ = true;   // packets from the interconnect
+  RingQueue<Refusal> refusals_;
   struct Filled {
     uint64_t address;
     uint32_t mshr;

@@ -52,7 +52,10 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   for (uint32_t s = first * per_channel; s < last * per_channel; ++s) {
     SlicePort& port = slices_[s];
     deliver(port, delivered_until_);
-    if (port.buffer.empty()) port.channel->refused(port.in_channel).clear();
+    RingQueue<L2Slice::Refusal>& refused = port.slice->refused();
+    // Those before are of no more use; the last may go on.
+    if (port.buffer.empty())
+      while (!refused.empty() && refused.front().end < delivered_until_) refused.pop_front();
   }
   for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
 }
@@ -102,11 +105,11 @@ void MemorySystem::advance_replies(Cycle end) {
 }
 
 void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
-  RingQueue<MemoryChannel::Refusal>& refused = port.channel->refused(port.in_channel);
+  RingQueue<L2Slice::Refusal>& refused = port.slice->refused();
   while (!port.buffer.empty()) {
     uint64_t at = std::max(port.next_arrival, port.buffer.front().l2_cycle);
     while (!refused.empty() && refused.front().begin <= at) {
-      at = std::max(at, refused.front().end);
+      at = std::max(at, std::min(refused.front().end, l2_end));
       if (at >= l2_end) break;
       refused.pop_front();
     }

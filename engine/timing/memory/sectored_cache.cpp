@@ -127,7 +127,7 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
 }
 
 SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
-  line = find_line(line_address(access.address));
+  line = find_line(access);
   if (line == none) {
     line = find_victim(set_of(access));
     return line == none ? Probe::Refused : Probe::Miss;
@@ -146,7 +146,7 @@ bool SectoredCache::contains(uint64_t address) const {
 }
 
 bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
-  if (find_line(line_address(access.address)) != none) return true;
+  if (find_line(access) != none) return true;
   const uint32_t set = set_of(access);
   size_t free = ways_ - sets_[set].used;
   for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = lines_[line].next)

@@ -24,6 +24,7 @@ struct CacheAccess {
   uint64_t token = 0;    ///< identifies the access to the caller
   uint64_t time = 0;
   uint32_t set = unknown;    ///< if the caller knows it; otherwise `address` chooses it
+  uint32_t line = unknown;   ///< that may hold it, from prefetch_found()
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
   bool write = false;
   bool atomic = false;  ///< a read that leaves the sector modified
@@ -101,10 +102,10 @@ class SectoredCache {
     mshr_lists_.prefetch(unit_address(address));
   }
   /// What access() will touch beyond the indices: the line, or the first candidate for replacement.
-  void prefetch_found(const CacheAccess& access) const {
-    const uint32_t line = line_index_.likely(line_address(access.address));
-    if (line != none) {
-      simt::prefetch(&lines_[line]);
+  void prefetch_found(CacheAccess& access) const {
+    access.line = line_index_.likely(line_address(access.address));
+    if (access.line != none) {
+      simt::prefetch(&lines_[access.line]);
       return;
     }
     const Set& set = sets_[set_of(access)];
@@ -213,6 +214,12 @@ class SectoredCache {
 
   uint32_t find_line(uint64_t line_address) const {
     return line_index_.find(line_address, [this](uint32_t line) { return lines_[line].tag; });
+  }
+  uint32_t find_line(const CacheAccess& access) const {
+    const uint64_t address = line_address(access.address);
+    const bool known =
+        access.line != none && lines_[access.line].tag == address && lines_[access.line].in_order;
+    return known ? access.line : find_line(address);
   }
   uint32_t find_mshr(uint64_t unit_address) const {
     return mshr_lists_.find(

@@ -17,9 +17,8 @@ class XorTable {
   explicit XorTable(OfBit of_bit) {
     for (uint32_t byte = 0; byte < of_.size(); ++byte)
       for (uint32_t value = 1; value < of_[byte].size(); ++value)
-        of_[byte][value] =
-            static_cast<T>(of_[byte][value & (value - 1)] ^
-                           of_bit(8 * byte + static_cast<uint32_t>(std::countr_zero(value))));
+        of_[byte][value] = static_cast<T>(of_[byte][value & (value - 1)] ^
+                                          of_bit(8 * byte + static_cast<uint32_t>(std::countr_zero(value))));
   }
 
   T operator()(uint64_t word) const {
