@@ -241,8 +241,8 @@ class Crossbar {
     const uint64_t bit = uint64_t{1} << (input % 64);
     uint64_t* inputs = wanted(output);
     inputs[word] ^= bit;
-    uint64_t any = inputs[0];
-    for (uint32_t i = 1; i < input_words_; ++i) any |= inputs[i];
+    uint64_t any = inputs[word];
+    for (uint32_t i = 0; !any && i < input_words_; ++i) any = inputs[i];
     if (!any) requested_[output / 64] ^= uint64_t{1} << (output % 64);
     if (!queue.empty() && queue.front().tick <= tick) {
       const uint32_t next = queue.front().output;

@@ -24,10 +24,8 @@ DramChannel::DramChannel(const DramSpec& spec, std::vector<Counters>& counters)
       banks_(spec.banks),
       uses_(spec.banks),
       bank_groups_(std::min(spec.bank_groups, spec.banks)),
-      groups_of_(spec.banks),
       rows_(spec.banks),
       scheduler_(spec.scheduler->make(spec)),
-      ready_at_(spec.banks),
       refresh_interval_(spec.per_bank_refresh ? spec.refi / spec.banks : spec.refi),
       refresh_at_(refresh_interval_ > 0 ? refresh_interval_ : never) {
   const auto groups = static_cast<uint32_t>(bank_groups_.size());
@@ -42,20 +40,7 @@ void DramChannel::push(const DramRequest& request) {
   scheduler_->push(request);
 }
 
-void DramChannel::schedule(uint64_t cycle) {
-  if (!may_schedule_) return;
-  DramRequest request;
-  may_schedule_ = scheduler_->pending() > 0 && scheduler_->next(rows_, busy_banks_, priority_, request);
-  if (!may_schedule_) return;
-  const uint32_t b = request.bank;
-  banks_[b].request = request;
-  uses_[b].taken_at = cycle;
-  busy_banks_ |= uint64_t{1} << b;
-  classify(b);
-  quiet_until_ = std::min(quiet_until_, ready_at_[b]);
-}
-
-void DramChannel::classify(uint32_t b) {
+inline void DramChannel::classify(uint32_t b) {
   const uint64_t bit = uint64_t{1} << b;
   const Bank& bank = banks_[b];
   if (!bank.active) {
@@ -70,12 +55,25 @@ void DramChannel::classify(uint32_t b) {
   }
 }
 
-void DramChannel::declassify(uint32_t b) {
+inline void DramChannel::declassify(uint32_t b) {
   const uint64_t others = ~(uint64_t{1} << b);
   reading_ &= others;
   writing_ &= others;
   opening_ &= others;
   closing_ &= others;
+}
+
+inline void DramChannel::schedule(uint64_t cycle) {
+  if (!may_schedule_) return;
+  DramRequest request;
+  may_schedule_ = scheduler_->pending() > 0 && scheduler_->next(rows_, busy_banks_, priority_, request);
+  if (!may_schedule_) return;
+  const uint32_t b = request.bank;
+  banks_[b].request = request;
+  uses_[b].taken_at = cycle;
+  busy_banks_ |= uint64_t{1} << b;
+  classify(b);
+  quiet_until_ = std::min(quiet_until_, ready_at_[b]);
 }
 
 uint64_t DramChannel::column_allowed_at(uint32_t b) const {
@@ -89,7 +87,7 @@ uint64_t DramChannel::row_allowed_at(uint32_t b) const {
   return closing_ >> b & 1 ? std::max(ready_at_[b], group_of(b).precharge_at) : never;
 }
 
-void DramChannel::column_command(uint32_t b, uint64_t cycle) {
+inline void DramChannel::column_command(uint32_t b, uint64_t cycle) {
   Bank& bank = banks_[b];
   Group& group = group_of(b);
   Counters& counters = counters_[bank.request.slot];
@@ -205,26 +203,6 @@ void DramChannel::append_bank_activity(uint64_t cycle, std::vector<BankActivity>
   }
 }
 
-void DramChannel::tick(uint64_t cycle) {
-  if (cycle >= refresh_at_) refresh(cycle);
-  if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
-    const DramRequest& request = data_.front().request;
-    if (request.write) {
-      writes_done_.push_back(request.slice);
-      --held_;
-    } else {
-      returned_.push_back(request);
-    }
-    data_.pop_front();
-  }
-  schedule(cycle);
-  if (busy_banks_ == 0) return;
-  ++pending_cycles_;
-  ++counters_[latest_slot_][Counter::dram_pending_cycles];
-  if (cycle >= quiet_until_)
-    quiet_until_ = spec_.dual_bus ? issue_on_two_buses(cycle) : issue_on_one_bus(cycle);
-}
-
 template <class AllowedAt>
 uint32_t DramChannel::first_in_turn(uint64_t banks, uint64_t cycle, uint64_t& soonest,
                                     AllowedAt allowed_at) const {
@@ -238,7 +216,7 @@ uint32_t DramChannel::first_in_turn(uint64_t banks, uint64_t cycle, uint64_t& so
   return no_bank;
 }
 
-uint64_t DramChannel::issue_on_two_buses(uint64_t cycle) {
+inline uint64_t DramChannel::issue_on_two_buses(uint64_t cycle) {
   uint64_t soonest = never;
   // Those of the banks whose command all banks allow.
   const auto allowed = [&](uint64_t banks, uint64_t at) {
@@ -276,6 +254,26 @@ uint64_t DramChannel::issue_on_one_bus(uint64_t cycle) {
     row = true;
   }
   return row ? cycle + 1 : soonest;
+}
+
+void DramChannel::tick(uint64_t cycle) {
+  if (cycle >= refresh_at_) refresh(cycle);
+  if (!data_.empty() && data_.front().ready <= cycle && returned_.size() < spec_.return_queue) {
+    const DramRequest& request = data_.front().request;
+    if (request.write) {
+      writes_done_.push_back(request.slice);
+      --held_;
+    } else {
+      returned_.push_back(request);
+    }
+    data_.pop_front();
+  }
+  schedule(cycle);
+  if (busy_banks_ == 0) return;
+  ++pending_cycles_;
+  ++counters_[latest_slot_][Counter::dram_pending_cycles];
+  if (cycle >= quiet_until_)
+    quiet_until_ = spec_.dual_bus ? issue_on_two_buses(cycle) : issue_on_one_bus(cycle);
 }
 
 }  // namespace simt

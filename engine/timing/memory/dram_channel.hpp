@@ -122,15 +122,15 @@ class DramChannel {
   std::vector<Bank> banks_;
   std::vector<BankUse> uses_;  // of the banks
   std::vector<Group> bank_groups_;
-  std::vector<uint8_t> groups_of_;  // of the banks
-  std::vector<uint32_t> rows_;      // per bank: the row open now or last
+  std::array<uint8_t, 64> groups_of_{};  // of the banks
+  std::vector<uint32_t> rows_;           // per bank: the row open now or last
   std::unique_ptr<DramScheduler> scheduler_;
   bool may_schedule_ = true;  // a bank or a request has come free since the scheduler last found none
   uint64_t busy_banks_ = 0;   // banks with a request in service
   // These, by the command that the request needs next.
   uint64_t reading_ = 0, writing_ = 0, opening_ = 0, closing_ = 0;
-  std::vector<uint64_t> ready_at_;  // per busy bank: the cycle from which it itself allows that command
-  uint16_t latest_slot_ = 0;        // of the latest request, whose launch is charged with pending cycles
+  std::array<uint64_t, 64> ready_at_{};  // per busy bank: the cycle from which it itself allows that command
+  uint16_t latest_slot_ = 0;             // of the latest request, whose launch is charged with pending cycles
   uint32_t priority_ = 0;
   uint64_t quiet_until_ = 0;  // no command is allowed before
   uint64_t column_at_ = 0, activate_at_ = 0, read_at_ = 0, write_at_ = 0;

@@ -30,6 +30,17 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       activity_(counters.size()),
       cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
 
+inline uint32_t L2Slice::take_place() {
+  if (free_accesses_.empty()) {
+    accesses_.emplace_back();
+    return static_cast<uint32_t>(accesses_.size() - 1);
+  }
+  const uint32_t place = free_accesses_.back();
+  free_accesses_.pop_back();
+  if (!free_accesses_.empty()) simt::prefetch(&accesses_[free_accesses_.back()]);
+  return place;
+}
+
 void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
   const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
   const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
@@ -53,17 +64,6 @@ uint32_t L2Slice::place_of_sector(uint32_t packet, uint32_t sector) {
   return place;
 }
 
-uint32_t L2Slice::take_place() {
-  if (free_accesses_.empty()) {
-    accesses_.emplace_back();
-    return static_cast<uint32_t>(accesses_.size() - 1);
-  }
-  const uint32_t place = free_accesses_.back();
-  free_accesses_.pop_back();
-  if (!free_accesses_.empty()) simt::prefetch(&accesses_[free_accesses_.back()]);
-  return place;
-}
-
 uint32_t L2Slice::place(const MemoryRequest& packet) {
   const uint32_t place = take_place();
   Access& access = accesses_[place];
@@ -80,6 +80,11 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   access.asker = an_sm;
   access.port = packet.sm;
   return place;
+}
+
+inline void L2Slice::drop_outdated(uint64_t cycle) {
+  for (; !outdated_.empty() && outdated_.front().ready <= cycle; outdated_.pop_front())
+    drop_copy(outdated_.front().address);
 }
 
 void L2Slice::arrive_from_far(const FarMessage& message) {
@@ -109,11 +114,6 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
   }
 }
 
-void L2Slice::drop_outdated(uint64_t cycle) {
-  for (; !outdated_.empty() && outdated_.front().ready <= cycle; outdated_.pop_front())
-    drop_copy(outdated_.front().address);
-}
-
 void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
   for (uint32_t p = 0; p < partitions_.count(); ++p) {
     if (p == partition_) continue;
@@ -126,7 +126,7 @@ void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
   }
 }
 
-void L2Slice::answer(uint32_t place, uint64_t cycle) {
+inline void L2Slice::answer(uint32_t place, uint64_t cycle) {
   const Access& access = accesses_[place];
   if (access.asker == an_sm && access.asked.kind != AccessKind::L1Writeback) {
     replies_.push_back(place);
@@ -145,26 +145,7 @@ void L2Slice::answer(uint32_t place, uint64_t cycle) {
   release(place);
 }
 
-void L2Slice::look_up_next(uint64_t cycle) {
-  if (!looks_up(cycle)) return;
-  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
-    asked_.pop_front();
-    return;
-  }
-  if (requests_.empty()) return;
-  if (refused_) {
-    ++access_order_;
-    ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
-    return;
-  }
-  const uint64_t accesses = access_order_;
-  if (look_up(requests_.front(), cycle))
-    requests_.pop_front();
-  else
-    refused_ = access_order_ != accesses;  // it was the cache that refused
-}
-
-bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
+inline bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   CacheAccess& access = accesses_[place].asked;
   const bool lives_far =
       partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
@@ -201,6 +182,25 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   if (partitions_.count() > 1 && (access.write || access.atomic)) tell_of_write(access.address, cycle);
   if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
   return true;
+}
+
+inline void L2Slice::look_up_next(uint64_t cycle) {
+  if (to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_) return;
+  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
+    asked_.pop_front();
+    return;
+  }
+  if (requests_.empty()) return;
+  if (refused_) {
+    ++access_order_;
+    ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
+    return;
+  }
+  const uint64_t accesses = access_order_;
+  if (look_up(requests_.front(), cycle))
+    requests_.pop_front();
+  else
+    refused_ = access_order_ != accesses;  // it was the cache that refused
 }
 
 void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
@@ -275,16 +275,19 @@ void L2Slice::tick(uint64_t cycle) {
     else
       refusals_.push_back({cycle + 1, ~uint64_t{0}});
   }
-  const bool only_requests = from_dram_.empty() && cache_.miss_queue_empty() && !cache_.ready();
-  stalled_ = only_requests && refused_ && looks_up(cycle + 1);
-  if (!only_requests || (!requests_.empty() && !stalled_)) {
+  // Without room for what it makes, the slice waits until some is taken out.
+  const bool dram_room = to_dram_.size() < spec_.l2.dram_queue;
+  const bool looks_up = !requests_.empty() && dram_room && reply_room();
+  if (!from_dram_.empty() || (!cache_.miss_queue_empty() && dram_room) || (cache_.ready() && reply_room()) ||
+      (looks_up && !refused_)) {
     wake_ = cycle + 1;
     return;
   }
+  stalled_ = looks_up && port_free_at_ <= cycle + 1;
   counted_until_ = cycle + 1;
-  wake_ = ~uint64_t{0};
-  if (!stalled_ || requests_.size() < spec_.l2.request_queue) {
-    if (!near_.empty()) wake_ = near_.front().ready;
+  wake_ = looks_up && !stalled_ ? port_free_at_ : ~uint64_t{0};
+  if (requests_.size() < spec_.l2.request_queue) {
+    if (!near_.empty()) wake_ = std::min(wake_, near_.front().ready);
     if (!far_.empty()) wake_ = std::min(wake_, far_.front().ready);
   }
   if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);

@@ -95,6 +95,7 @@ class L2Slice {
   /// The place of the reply that leaves next; the caller releases it.
   uint32_t pop_reply() {
     const uint32_t reply = replies_.front();
+    if (!reply_room()) wake_ = 0;
     replies_.pop_front();
     if (replies_.empty()) outputs_.replies &= ~in_outputs_;
     return reply;
@@ -103,6 +104,7 @@ class L2Slice {
 
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
   void pop_dram_request() {
+    if (to_dram_.size() == spec_.l2.dram_queue) wake_ = 0;
     to_dram_.pop_front();
     if (to_dram_.empty()) outputs_.dram_requests &= ~in_outputs_;
   }
@@ -146,10 +148,6 @@ class L2Slice {
   void drop_outdated(uint64_t cycle);
   void answer(uint32_t place, uint64_t cycle);
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
-  /// Whether a look-up can be made in this cycle.
-  bool looks_up(uint64_t cycle) const {
-    return to_dram_.size() < spec_.l2.dram_queue && reply_room() && cycle >= port_free_at_;
-  }
 
   // What the channel reads in every cycle.
   uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies

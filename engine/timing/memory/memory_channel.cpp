@@ -39,7 +39,7 @@ void MemoryChannel::prefetch(uint64_t end) {
                           [this](const DramRequest& r) { slices_[r.slice].prefetch_line(r); });
 }
 
-void MemoryChannel::send_replies(uint64_t tick) {
+inline void MemoryChannel::send_replies(uint64_t tick) {
   for (uint32_t rest = outputs_.replies; rest; rest &= rest - 1) {
     const auto s = static_cast<uint32_t>(std::countr_zero(rest));
     Outlet& outlet = outlets_[s];
@@ -55,14 +55,14 @@ void MemoryChannel::send_replies(uint64_t tick) {
   }
 }
 
-void MemoryChannel::give_back_credit(uint32_t slice) {
+inline void MemoryChannel::give_back_credit(uint32_t slice) {
   if (outlets_[slice].own_credit > 0)
     --outlets_[slice].own_credit;
   else
     --shared_credit_;
 }
 
-bool MemoryChannel::take_dram_request(uint32_t slices, uint64_t now) {
+inline bool MemoryChannel::take_dram_request(uint32_t slices, uint64_t now) {
   for (; slices; slices &= slices - 1) {
     const auto s = static_cast<uint32_t>(std::countr_zero(slices));
     L2Slice& slice = slices_[s];
@@ -82,7 +82,7 @@ bool MemoryChannel::take_dram_request(uint32_t slices, uint64_t now) {
 }
 
 /// `now`: the tick's L2 cycle.
-void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
+inline void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
   if (dram_.has_returned()) {
     const DramRequest& request = dram_.front_returned();
     if (slices_[request.slice].can_take_data()) {
