@@ -106,11 +106,9 @@ Cycle LoadStoreUnit::fetch_operands(uint32_t bytes, Cycle now) {
 }
 
 bool LoadStoreUnit::network_full(Cycle now) {
-  if (in_network_buffer_ < spec_.interconnect.input_buffer) return false;
-  while (!departures_.empty() && departures_.front() + spec_.interconnect.credit_latency <= now) {
-    departures_.pop_front();
+  for (; !departures_.empty() && departures_.front() + spec_.interconnect.credit_latency <= now;
+       departures_.pop_front())
     --in_network_buffer_;
-  }
   return in_network_buffer_ >= spec_.interconnect.input_buffer;
 }
 
@@ -198,8 +196,8 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
     for (const Bank& bank : banks_) {
       // While the first is refused, few will be looked up.
       const Cycle most = bank.failed_at_change == l1_changes_ ? 1 : end - begin;
-      for (size_t i = 0; i < bank.queue.size() && i < most && bank.queue[i].ready < end; ++i)
-        use(bank.queue[i]);
+      const size_t count = std::min<size_t>(bank.queue.size(), most);
+      for (size_t i = 0; i < count && bank.queue[i].ready < end; ++i) use(bank.queue[i]);
     }
   };
   for_each_look_up([this](const BankEntry& e) {

@@ -49,14 +49,13 @@ AddressMap::AddressMap(const Spec& spec)
   local_bits_ = mask_of_gathered(~chooses_slice);
 
   const auto low = [&](uint64_t address) { return static_cast<uint32_t>(gather(address, low_bits)); };
-  slice_ = XorTable<uint16_t>([&](uint32_t i) {
-    const uint64_t bit = uint64_t{1} << i;
-    return linear_ ? hashed_slice(bit, low(bit)) : low(bit);
-  });
   const CacheSpec& cache = spec.l2.slice;
-  set_ = XorTable<uint32_t>([&](uint32_t i) {
-    const uint64_t local = gather(uint64_t{1} << i, local_bits_);
-    return cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
+  home_ = XorTable<uint64_t>([&](uint32_t i) {
+    const uint64_t bit = uint64_t{1} << i;
+    const uint64_t slice = linear_ ? hashed_slice(bit, low(bit)) : low(bit);
+    const uint64_t local = gather(bit, local_bits_);
+    return slice << 32 |
+           cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
   });
   location_ = XorTable<uint64_t>([&](uint32_t i) {
     const uint64_t bit = uint64_t{1} << i;

@@ -17,12 +17,17 @@ class AddressMap {
  public:
   explicit AddressMap(const Spec& spec);
 
-  /// L2 slice of the whole GPU; its channel is slice / slices_per_channel.
-  uint32_t slice_of(uint64_t address) const {
-    return linear_ ? slice_(address) : hashed_slice(address, slice_(gathered(address)));
+  struct Home {
+    uint32_t slice;  ///< of the whole GPU; its channel is slice / slices_per_channel
+    uint32_t set;    ///< of the slice's cache
+  };
+  Home home_of(uint64_t address) const {
+    const uint64_t home = home_(gathered(address));
+    const auto slice = static_cast<uint32_t>(home >> 32);
+    return {linear_ ? slice : hashed_slice(address, slice), static_cast<uint32_t>(home)};
   }
-  /// Set of the slice's cache.
-  uint32_t set_of(uint64_t address) const { return set_(gathered(address)); }
+  uint32_t slice_of(uint64_t address) const { return home_of(address).slice; }
+  uint32_t set_of(uint64_t address) const { return static_cast<uint32_t>(home_(gathered(address))); }
   DramLocation locate(uint64_t address) const {
     const uint64_t where = location_(gathered(address));
     return {static_cast<uint32_t>(where >> 32), static_cast<uint32_t>(where)};
@@ -49,13 +54,12 @@ class AddressMap {
 
   AddressMapSpec spec_;
   bool power_of_two_;
-  bool linear_;  // the slice is in slice_
+  bool linear_;  // home_ has the slice
   uint32_t channel_bits_, slice_bits_;
   uint32_t (*hash_)(const SliceCount&, const SliceAddress&);
   SliceCount count_;
   uint64_t column_bits_ = 0, local_bits_ = 0;
-  XorTable<uint16_t> slice_;  // or which of the channel's slices, before hashing
-  XorTable<uint32_t> set_;
+  XorTable<uint64_t> home_;      // slice, or which of its channel's slices before hashing; and set
   XorTable<uint64_t> location_;  // bank and row
 };
 

@@ -4,18 +4,6 @@
 
 namespace simt {
 
-namespace {
-
-/// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
-template <typename T>
-void insert_by_time(RingQueue<T>& queue, T item) {
-  size_t at = queue.size();
-  while (at > 0 && queue[at - 1].ready > item.ready) --at;
-  queue.insert(at, std::move(item));
-}
-
-}  // namespace
-
 L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
                  SliceOutputs& outputs, std::vector<Counters>& counters)
     : outputs_(outputs),
@@ -28,7 +16,10 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       partition_(partitions.of_slice(slice)),
       counters_(counters),
       activity_(counters.size()),
-      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
+      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {
+  // Room for about as many as are on their way, in the queue and in MSHRs.
+  accesses_.reserve(spec.l2.latency + spec.l2.request_queue + spec.l2.slice.mshr_entries);
+}
 
 inline uint32_t L2Slice::take_place() {
   if (free_accesses_.empty()) {
@@ -41,19 +32,6 @@ inline uint32_t L2Slice::take_place() {
   return place;
 }
 
-void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
-  const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
-  const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-  for (uint32_t s = 0; s < sectors; ++s) {
-    const uint32_t access = s == 0 ? packet : place_of_sector(packet, s);
-    if (far)
-      insert_by_time(far_, {ready, access});
-    else
-      near_.push_back({ready, access});
-  }
-  wake_ = std::min(wake_, ready);
-}
-
 uint32_t L2Slice::place_of_sector(uint32_t packet, uint32_t sector) {
   const uint32_t place = take_place();
   accesses_[place] = accesses_[packet];
@@ -64,12 +42,12 @@ uint32_t L2Slice::place_of_sector(uint32_t packet, uint32_t sector) {
   return place;
 }
 
-uint32_t L2Slice::place(const MemoryRequest& packet) {
+uint32_t L2Slice::place(const MemoryRequest& packet, uint32_t set) {
   const uint32_t place = take_place();
   Access& access = accesses_[place];
   access.asked.address = packet.address;
   access.asked.token = place;
-  access.asked.set = map_.set_of(packet.address);
+  access.asked.set = set;
   access.asked.line = CacheAccess::unknown;
   access.asked.byte_mask = packet.byte_mask;
   access.asked.write = packet.write;
@@ -95,7 +73,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       read.token = message.mshr;
       read.kind = message.access;
       read.slot = message.slot;
-      const uint32_t access = place(read);
+      const uint32_t access = place(read, map_.set_of(read.address));
       accesses_[access].asker = message.from;
       insert_by_time(asked_, {message.ready, access});
       wake_ = std::min(wake_, message.ready);
@@ -109,7 +87,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       // The slice has been simulated up to the time the message was sent, so older messages can be applied.
       drop_outdated(message.ready - partitions_.there());
       insert_by_time(outdated_, {message.ready, message.address});
-      if (stalled_) wake_ = std::min(wake_, message.ready);
+      if (stalled_ || has_output()) wake_ = std::min(wake_, message.ready);
       break;
   }
 }
@@ -126,6 +104,16 @@ void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
   }
 }
 
+void L2Slice::send_data(const Access& access, uint64_t cycle) {
+  FarMessage message;
+  message.ready = cycle + partitions_.back();
+  message.address = access.asked.address;
+  message.to = access.asker;
+  message.mshr = static_cast<uint32_t>(access.token);
+  message.kind = FarKind::Data;
+  far_messages_.push_back(message);
+}
+
 inline void L2Slice::answer(uint32_t place, uint64_t cycle) {
   const Access& access = accesses_[place];
   if (access.asker == an_sm && access.asked.kind != AccessKind::L1Writeback) {
@@ -133,15 +121,7 @@ inline void L2Slice::answer(uint32_t place, uint64_t cycle) {
     outputs_.replies |= in_outputs_;
     return;
   }
-  if (access.asker != an_sm) {
-    FarMessage message;
-    message.ready = cycle + partitions_.back();
-    message.address = access.asked.address;
-    message.to = access.asker;
-    message.mshr = static_cast<uint32_t>(access.token);
-    message.kind = FarKind::Data;
-    far_messages_.push_back(message);
-  }
+  if (access.asker != an_sm) send_data(access, cycle);
   release(place);
 }
 
@@ -292,7 +272,7 @@ void L2Slice::tick(uint64_t cycle) {
   }
   if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
   if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
-  if (stalled_ && !outdated_.empty()) wake_ = std::min(wake_, outdated_.front().ready);
+  if ((stalled_ || has_output()) && !outdated_.empty()) wake_ = std::min(wake_, outdated_.front().ready);
 }
 
 CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {

@@ -36,9 +36,20 @@ class L2Slice {
 
   /// A place for a packet, which it keeps while it is in the request network, and one sector of it until its
   /// reply has left the reply network: what moves through queues is the number of the place.
-  uint32_t place(const MemoryRequest& packet);
+  uint32_t place(const MemoryRequest& packet, uint32_t set);
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
-  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle);
+  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
+    const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
+    const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
+    for (uint32_t s = 0; s < sectors; ++s) {
+      const uint32_t access = s == 0 ? packet : place_of_sector(packet, s);
+      if (far)
+        insert_by_time(far_, {ready, access});
+      else
+        near_.push_back({ready, access});
+    }
+    wake_ = std::min(wake_, ready);
+  }
 
   /// A message between slices of different partitions.
   enum class FarKind : uint8_t {
@@ -77,13 +88,8 @@ class L2Slice {
     counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail] += end - counted_until_;
     counted_until_ = end;
   }
-  /// Whether tick(cycle) would do anything.
-  bool due(uint64_t cycle) const { return wake_ <= cycle || (!outdated_.empty() && has_output()); }
-  /// L2 cycle before which the slice does nothing on its own; ~0 if never.
+  /// L2 cycle before which a tick would do nothing; ~0 if never.
   uint64_t next_event() const { return wake_; }
-  /// Whether anything waits to leave the slice.
-  bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
-
   /// A request of an SM, or of another port of the interconnect, or of another slice.
   struct alignas(64) Access {
     CacheAccess asked{};
@@ -139,6 +145,13 @@ class L2Slice {
     uint64_t ready;
     uint32_t access;
   };
+  /// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
+  template <typename T>
+  static void insert_by_time(RingQueue<T>& queue, T item) {
+    size_t at = queue.size();
+    while (at > 0 && queue[at - 1].ready > item.ready) --at;
+    queue.insert(at, std::move(item));
+  }
   /// A free place, whose contents are old.
   uint32_t take_place();
   uint32_t place_of_sector(uint32_t packet, uint32_t sector);
@@ -147,6 +160,9 @@ class L2Slice {
   void tell_of_write(uint64_t address, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
   void answer(uint32_t place, uint64_t cycle);
+  void send_data(const Access& access, uint64_t cycle);  ///< to the slice that asked
+  /// Whether anything waits to leave the slice.
+  bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
   // What the channel reads in every cycle.

@@ -12,11 +12,11 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
       dram_(spec.dram, counters_),
       core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
       core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
-      network_to_l2_{spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz},
-      dram_to_l2_{spec.clock.dram_mhz.khz, spec.clock.l2_mhz.khz},
       l2_to_core_{spec.clock.l2_mhz.khz, spec.clock.core_mhz.khz},
       l2_to_network_{spec.clock.l2_mhz.khz, spec.clock.interconnect_mhz.khz},
       l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
+      network_ticks_(spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz),
+      dram_ticks_(spec.clock.dram_mhz.khz, spec.clock.l2_mhz.khz),
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
                     (spec.address_map.slices_per_channel - 1)),
       network_(network),
@@ -33,9 +33,9 @@ void MemoryChannel::prefetch(uint64_t end) {
   for (L2Slice& slice : slices_) slice.prefetch_accesses(l2_tick_, end);
   if (dram_.idle()) return;
   const uint64_t dram_end = l2_to_dram_.after(end - 1);
-  dram_.for_each_arriving(dram_tick_, dram_end,
+  dram_.for_each_arriving(dram_ticks_.tick(), dram_end,
                           [this](const DramRequest& r) { slices_[r.slice].prefetch_mshr(r); });
-  dram_.for_each_arriving(dram_tick_, dram_end,
+  dram_.for_each_arriving(dram_ticks_.tick(), dram_end,
                           [this](const DramRequest& r) { slices_[r.slice].prefetch_line(r); });
 }
 
@@ -132,24 +132,22 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     if (next > l2_tick_) {
       // Nothing happens before L2 cycle `next`; the ticks of the other domains until then have no effect.
       l2_tick_ = std::min(next, l2_end);
-      network_tick_ = std::max(network_tick_, l2_to_network_.after(l2_tick_ - 1));
-      dram_tick_ = std::max(dram_tick_, l2_to_dram_.after(l2_tick_ - 1));
-      network_due_ = network_to_l2_.at_or_after(network_tick_);
-      dram_due_ = dram_to_l2_.at_or_after(dram_tick_);
+      network_ticks_.skip_to(l2_to_network_.after(l2_tick_ - 1));
+      dram_ticks_.skip_to(l2_to_dram_.after(l2_tick_ - 1));
       continue;
     }
     // In each step, replies leave first, then DRAM runs, then the slices.
-    for (; network_due_ <= l2_tick_; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-      if (outputs_.replies) send_replies(network_tick_);
-    for (; dram_due_ <= l2_tick_; dram_due_ = dram_to_l2_.at_or_after(++dram_tick_))
-      if (dram_works()) dram_tick(dram_tick_, dram_due_);
+    for (; network_ticks_.due() <= l2_tick_; network_ticks_.advance())
+      if (outputs_.replies) send_replies(network_ticks_.tick());
+    for (; dram_ticks_.due() <= l2_tick_; dram_ticks_.advance())
+      if (dram_works()) dram_tick(dram_ticks_.tick(), dram_ticks_.due());
     for (L2Slice& slice : slices_)
-      if (slice.due(l2_tick_)) slice.tick(l2_tick_);
+      if (slice.next_event() <= l2_tick_) slice.tick(l2_tick_);
     ++l2_tick_;
   }
   for (L2Slice& slice : slices_) slice.count_until(l2_end);
-  for (; network_tick_ < network_end; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-    if (outputs_.replies) send_replies(network_tick_);
+  for (; network_ticks_.tick() < network_end; network_ticks_.advance())
+    if (outputs_.replies) send_replies(network_ticks_.tick());
 }
 
 }  // namespace simt

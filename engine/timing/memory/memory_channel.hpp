@@ -31,7 +31,7 @@ class MemoryChannel {
   L2Slice& slice(uint32_t s) { return slices_[s]; }
   const DramChannel& dram() const { return dram_; }
   void append_bank_activity(std::vector<BankActivity>& out) const {
-    dram_.append_bank_activity(dram_tick_, out);
+    dram_.append_bank_activity(dram_ticks_.tick(), out);
   }
   std::vector<Counters>& counters() { return counters_; }
   /// Core cycle before which nothing happens here; ~0 if never.
@@ -57,10 +57,10 @@ class MemoryChannel {
   SliceOutputs outputs_;
   std::vector<L2Slice> slices_;
   DramChannel dram_;
-  ClockRatio core_to_l2_, core_to_network_, network_to_l2_, dram_to_l2_, l2_to_core_, l2_to_network_,
-      l2_to_dram_;
-  uint64_t l2_tick_ = 0, network_tick_ = 0, dram_tick_ = 0;  // next to run
-  uint64_t network_due_ = 0, dram_due_ = 0;                  // their L2 cycles
+  ClockRatio core_to_l2_, core_to_network_, l2_to_core_, l2_to_network_, l2_to_dram_;
+  // The next to run.
+  uint64_t l2_tick_ = 0;
+  TickSequence network_ticks_, dram_ticks_;  // with their L2 cycles
   // Requests between the slices and the DRAM scheduler, with the L2 cycle in which they reach it.
   struct Delayed {
     uint64_t ready;

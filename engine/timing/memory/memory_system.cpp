@@ -131,11 +131,12 @@ void MemorySystem::advance_requests(Cycle end) {
     std::vector<MemoryRequest>& requests = ports_[sm].requests;
     if (requests.empty()) continue;
     for (const MemoryRequest& r : requests) {
-      const uint32_t to = partitions_.slice_for(r, map_.slice_of(r.address));
+      const AddressMap::Home home = map_.home_of(r.address);
+      const uint32_t to = partitions_.slice_for(r, home.slice);
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-      request_network_.queue(sm).push_back({core_to_network_.after(r.cycle),
-                                            packet_flits(spec_.interconnect, carries_data), r.sectors,
-                                            slices_[to].slice->place(r), static_cast<uint16_t>(to), r.slot});
+      request_network_.queue(sm).push_back(
+          {core_to_network_.after(r.cycle), packet_flits(spec_.interconnect, carries_data), r.sectors,
+           slices_[to].slice->place(r, home.set), static_cast<uint16_t>(to), r.slot});
     }
     requests.clear();
     request_network_.notice(sm);
