@@ -190,10 +190,10 @@ bool LoadStoreUnit::take_results(Cycle now) {
   return changed;
 }
 
-void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const {
+void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) {
   const auto for_each_look_up = [&](auto use) {
     if (queued_ == 0) return;
-    for (const Bank& bank : banks_) {
+    for (Bank& bank : banks_) {
       // While the first is refused, few will be looked up.
       const Cycle most = bank.failed_at_change == l1_changes_ ? 1 : end - begin;
       const size_t count = std::min<size_t>(bank.queue.size(), most);
@@ -204,11 +204,18 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
     l1_.prefetch_access(e.transaction.address);
     simt::prefetch(&pool_[e.in_flight]);
   });
-  for_each_look_up([this](const BankEntry& e) {
+  const auto access_of = [](const BankEntry& e) {
     CacheAccess access;
     access.address = e.transaction.address;
+    access.line = e.line;
+    return access;
+  };
+  for_each_look_up([&](BankEntry& e) {
+    CacheAccess access = access_of(e);
     l1_.prefetch_found(access);
+    e.line = access.line;
   });
+  for_each_look_up([&](const BankEntry& e) { l1_.prefetch_replaced(access_of(e)); });
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;
@@ -296,6 +303,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     access.address = entry.transaction.address;
     access.token = write ? store_token | instruction.warp : entry.in_flight;
     access.time = now;
+    access.line = entry.line;
     access.byte_mask = entry.transaction.byte_mask;
     access.write = write;
     access.kind = kind;
@@ -379,7 +387,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
       ++counters_[instruction.slot][Counter::l1_bank_conflicts];
       break;
     }
-    bank.queue.push_back({t, index, now + l1_latency_});
+    bank.queue.push_back({t, index, CacheAccess::unknown, now + l1_latency_});
     ++queued_;
     bank.last_insert = now;
     if (store) {

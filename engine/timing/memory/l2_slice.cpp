@@ -196,6 +196,7 @@ void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
   };
   for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
   for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
+  for_each([this](const CacheAccess& a) { cache_.prefetch_replaced(a); });
 }
 
 void L2Slice::tick(uint64_t cycle) {

@@ -41,6 +41,7 @@ void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
   inverse_ways_ = ways_ > 0 ? ~uint64_t{0} / ways_ + 1 : 0;
   lines_.assign(count, Line{});
+  links_.assign(count, Link{});
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
@@ -68,6 +69,7 @@ void SectoredCache::invalidate() {
     for (uint32_t line = s * ways_ + sets_[s].used; line-- > s * ways_;) {
       line_index_.erase(lines_[line].tag, line);
       lines_[line] = Line{};
+      links_[line] = Link{};
     }
     sets_[s] = Set{};
   }
@@ -82,20 +84,16 @@ inline bool SectoredCache::evictable(const Line& line) const {
 }
 
 inline void SectoredCache::unlink(uint32_t set, uint32_t line) {
-  Line& l = lines_[line];
-  (l.previous == none ? sets_[set].oldest : lines_[l.previous].next) = l.next;
-  (l.next == none ? sets_[set].newest : lines_[l.next].previous) = l.previous;
-  l.previous = l.next = none;
-  l.in_order = false;
+  const Link link = links_[line];
+  (link.previous == none ? sets_[set].oldest : links_[link.previous].next) = link.next;
+  (link.next == none ? sets_[set].newest : links_[link.next].previous) = link.previous;
 }
 
 inline void SectoredCache::append(uint32_t set, uint32_t line) {
-  Line& l = lines_[line];
-  l.previous = sets_[set].newest;
-  l.next = none;
-  (l.previous == none ? sets_[set].oldest : lines_[l.previous].next) = line;
-  sets_[set].newest = line;
-  l.in_order = true;
+  const uint32_t previous = std::exchange(sets_[set].newest, line);
+  links_[line] = {previous, none};
+  (previous == none ? sets_[set].oldest : links_[previous].next) = line;
+  lines_[line].in_order = true;
 }
 
 uint32_t SectoredCache::find_victim(uint32_t set) const {
@@ -104,7 +102,7 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_) {
-    for (uint32_t line = s.oldest; line != none; line = lines_[line].next) {
+    for (uint32_t line = s.oldest; line != none; line = links_[line].next) {
       if (evictable(lines_[line])) return line;
       awaits |= lines_[line].reserved != 0;
     }
@@ -149,7 +147,7 @@ bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
   if (find_line(access) != none) return true;
   const uint32_t set = set_of(access);
   size_t free = ways_ - sets_[set].used;
-  for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = lines_[line].next)
+  for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = links_[line].next)
     free += evictable(lines_[line]);
   return free >= 2;
 }
@@ -495,7 +493,7 @@ CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors
 std::vector<CacheLine> SectoredCache::contents() const {
   std::vector<CacheLine> found;
   for (const Set& set : sets_)
-    for (uint32_t number = set.oldest; number != none; number = lines_[number].next) {
+    for (uint32_t number = set.oldest; number != none; number = links_[number].next) {
       const Line& l = lines_[number];
       CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, {}};
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
