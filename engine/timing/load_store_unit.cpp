@@ -210,12 +210,14 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
     access.line = e.line;
     return access;
   };
+  bool some_miss = false;
   for_each_look_up([&](BankEntry& e) {
     CacheAccess access = access_of(e);
     l1_.prefetch_found(access);
     e.line = access.line;
+    some_miss |= e.line == CacheAccess::unknown;
   });
-  for_each_look_up([&](const BankEntry& e) { l1_.prefetch_replaced(access_of(e)); });
+  if (some_miss) for_each_look_up([&](const BankEntry& e) { l1_.prefetch_replaced(access_of(e)); });
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;

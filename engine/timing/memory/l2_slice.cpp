@@ -13,6 +13,7 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       index_(slice),
       in_channel_(static_cast<uint16_t>(slice % spec.address_map.slices_per_channel)),
       partitions_(partitions),
+      partitioned_(partitions.count() > 1),
       partition_(partitions.of_slice(slice)),
       counters_(counters),
       activity_(counters.size()),
@@ -127,8 +128,7 @@ inline void L2Slice::answer(uint32_t place, uint64_t cycle) {
 
 inline bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   CacheAccess& access = accesses_[place].asked;
-  const bool lives_far =
-      partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
+  const bool lives_far = partitioned_ && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
   // Some MSHRs are reserved for requests from other slices, which never wait for another slice.
   if (lives_far && !access.write &&
       waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
@@ -159,13 +159,13 @@ inline bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   if (const uint32_t evicted = cache_.last_evicted_sectors())
     interval = std::max(interval, evicted * sector_bytes / std::max(1u, spec_.l2.port_bytes));
   port_free_at_ = cycle + interval;
-  if (partitions_.count() > 1 && (access.write || access.atomic)) tell_of_write(access.address, cycle);
+  if (partitioned_ && (access.write || access.atomic)) tell_of_write(access.address, cycle);
   if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
   return true;
 }
 
 inline void L2Slice::look_up_next(uint64_t cycle) {
-  if (to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_) return;
+  if (!dram_room() || !reply_room() || cycle < port_free_at_) return;
   if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
     asked_.pop_front();
     return;
@@ -195,85 +195,100 @@ void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < arriving; ++i) use(accesses_[near_[i].access].asked);
   };
   for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
-  for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
-  for_each([this](const CacheAccess& a) { cache_.prefetch_replaced(a); });
+  bool some_miss = false;
+  for_each([&](CacheAccess& a) {
+    cache_.prefetch_found(a);
+    some_miss |= a.line == CacheAccess::unknown;
+  });
+  if (some_miss) for_each([this](const CacheAccess& a) { cache_.prefetch_replaced(a); });
 }
 
-void L2Slice::tick(uint64_t cycle) {
-  count_until(cycle);
-  stalled_ = false;
-  drop_outdated(cycle);
-  if (cache_.ready() && reply_room()) {
-    answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
+inline void L2Slice::take_far_data(uint64_t cycle) {
+  if (far_data_.empty() || far_data_.front().ready > cycle) return;
+  from_dram_.push_back({far_data_.front().address, far_data_.front().mshr});
+  far_data_.pop_front();
+  --waiting_for_far_;
+}
+
+inline void L2Slice::send_miss(uint64_t cycle) {
+  const CacheMiss& miss = cache_.front_miss();
+  const uint32_t home = partitioned_ ? map_.slice_of(miss.address) : index_;
+  if (!partitioned_ || partitions_.of_slice(home) == partition_) {
+    const DramLocation where = map_.locate(miss.address);
+    to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
+                        static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
+    outputs_.dram_requests |= in_outputs_;
+  } else {
+    FarMessage message;
+    message.ready = cycle + partitions_.there();
+    message.address = miss.address;
+    message.to = home;
+    message.from = index_;
+    message.mshr = miss.mshr;
+    message.access = miss.kind;
+    message.slot = miss.slot;
+    far_messages_.push_back(message);
   }
-  if (!far_data_.empty() && far_data_.front().ready <= cycle) {
-    from_dram_.push_back({far_data_.front().address, far_data_.front().mshr});
-    far_data_.pop_front();
-    --waiting_for_far_;
-  }
-  if (!from_dram_.empty()) {
-    cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
-    from_dram_.pop_front();
-    if (cache_.ready()) simt::prefetch(&accesses_[cache_.next_ready()]);
-  }
-  if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
-    const CacheMiss& miss = cache_.front_miss();
-    const uint32_t home = partitions_.count() > 1 ? map_.slice_of(miss.address) : index_;
-    if (partitions_.of_slice(home) == partition_) {
-      const DramLocation where = map_.locate(miss.address);
-      to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
-                          static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
-      outputs_.dram_requests |= in_outputs_;
-    } else {
-      FarMessage message;
-      message.ready = cycle + partitions_.there();
-      message.address = miss.address;
-      message.to = home;
-      message.from = index_;
-      message.mshr = miss.mshr;
-      message.access = miss.kind;
-      message.slot = miss.slot;
-      far_messages_.push_back(message);
-    }
-    cache().pop_miss();
-  }
-  look_up_next(cycle);
-  if (requests_.size() < spec_.l2.request_queue) {
-    RingQueue<Delayed>* from = nullptr;
-    if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
-    if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
-      from = &far_;
-    if (from) {
-      requests_.push_back(from->front().access);
-      from->pop_front();
-    }
-  }
-  const bool room = requests_.size() + 3 < spec_.l2.request_queue;
-  if (room != accepts_) {
-    accepts_ = room;
-    if (room)
-      refusals_.back().end = cycle + 1;
-    else
-      refusals_.push_back({cycle + 1, ~uint64_t{0}});
-  }
-  // Without room for what it makes, the slice waits until some is taken out.
-  const bool dram_room = to_dram_.size() < spec_.l2.dram_queue;
-  const bool looks_up = !requests_.empty() && dram_room && reply_room();
-  if (!from_dram_.empty() || (!cache_.miss_queue_empty() && dram_room) || (cache_.ready() && reply_room()) ||
-      (looks_up && !refused_)) {
+  cache().pop_miss();
+}
+
+inline void L2Slice::take_request(uint64_t cycle) {
+  RingQueue<Delayed>* from = nullptr;
+  if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
+  if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
+    from = &far_;
+  if (!from) return;
+  requests_.push_back(from->front().access);
+  from->pop_front();
+}
+
+/// Packets are refused, or no longer, from the next cycle on.
+void L2Slice::change_acceptance(uint64_t cycle) {
+  accepts_ = !accepts_;
+  if (accepts_)
+    refusals_.back().end = cycle + 1;
+  else
+    refusals_.push_back({cycle + 1, ~uint64_t{0}});
+}
+
+/// After the tick of `cycle`. Without room for what it makes, the slice waits until some is taken out.
+inline void L2Slice::set_wake(uint64_t cycle) {
+  const bool looks_up = !requests_.empty() && dram_room() && reply_room();
+  if (!from_dram_.empty() || (!cache_.miss_queue_empty() && dram_room()) ||
+      (cache_.ready() && reply_room()) || (looks_up && !refused_)) {
     wake_ = cycle + 1;
     return;
   }
   stalled_ = looks_up && port_free_at_ <= cycle + 1;
   counted_until_ = cycle + 1;
   wake_ = looks_up && !stalled_ ? port_free_at_ : ~uint64_t{0};
-  if (requests_.size() < spec_.l2.request_queue) {
-    if (!near_.empty()) wake_ = std::min(wake_, near_.front().ready);
-    if (!far_.empty()) wake_ = std::min(wake_, far_.front().ready);
-  }
+  if (requests_.size() < spec_.l2.request_queue && !near_.empty())
+    wake_ = std::min(wake_, near_.front().ready);
+  if (!partitioned_) return;
+  if (requests_.size() < spec_.l2.request_queue && !far_.empty()) wake_ = std::min(wake_, far_.front().ready);
   if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
   if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
   if ((stalled_ || has_output()) && !outdated_.empty()) wake_ = std::min(wake_, outdated_.front().ready);
+}
+
+void L2Slice::tick(uint64_t cycle) {
+  count_until(cycle);
+  stalled_ = false;
+  if (partitioned_) {
+    drop_outdated(cycle);
+    take_far_data(cycle);
+  }
+  if (cache_.ready() && reply_room()) answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
+  if (!from_dram_.empty()) {
+    cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
+    from_dram_.pop_front();
+    if (cache_.ready()) simt::prefetch(&accesses_[cache_.next_ready()]);
+  }
+  if (!cache_.miss_queue_empty() && dram_room()) send_miss(cycle);
+  look_up_next(cycle);
+  if (requests_.size() < spec_.l2.request_queue) take_request(cycle);
+  if (accepts_ != (requests_.size() + 3 < spec_.l2.request_queue)) change_acceptance(cycle);
+  set_wake(cycle);
 }
 
 CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {

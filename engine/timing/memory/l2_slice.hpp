@@ -39,7 +39,7 @@ class L2Slice {
   uint32_t place(const MemoryRequest& packet, uint32_t set);
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
   void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
-    const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
+    const bool far = partitioned_ && partitions_.of_port(accesses_[packet].port) != partition_;
     const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
     for (uint32_t s = 0; s < sectors; ++s) {
       const uint32_t access = s == 0 ? packet : place_of_sector(packet, s);
@@ -110,7 +110,7 @@ class L2Slice {
 
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
   void pop_dram_request() {
-    if (to_dram_.size() == spec_.l2.dram_queue) wake_ = 0;
+    if (!dram_room()) wake_ = 0;
     to_dram_.pop_front();
     if (to_dram_.empty()) outputs_.dram_requests &= ~in_outputs_;
   }
@@ -155,6 +155,11 @@ class L2Slice {
   /// A free place, whose contents are old.
   uint32_t take_place();
   uint32_t place_of_sector(uint32_t packet, uint32_t sector);
+  void take_far_data(uint64_t cycle);
+  void send_miss(uint64_t cycle);
+  void take_request(uint64_t cycle);
+  void change_acceptance(uint64_t cycle);
+  void set_wake(uint64_t cycle);
   void look_up_next(uint64_t cycle);
   bool look_up(uint32_t place, uint64_t cycle);  ///< false: refused, to be retried
   void tell_of_write(uint64_t address, uint64_t cycle);
@@ -163,6 +168,7 @@ class L2Slice {
   void send_data(const Access& access, uint64_t cycle);  ///< to the slice that asked
   /// Whether anything waits to leave the slice.
   bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
+  bool dram_room() const { return to_dram_.size() < spec_.l2.dram_queue; }
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
   // What the channel reads in every cycle.
@@ -177,6 +183,7 @@ class L2Slice {
   uint32_t index_;  // of the GPU's slices
   uint16_t in_channel_;
   const L2Partitions& partitions_;
+  bool partitioned_;
   uint32_t partition_;
   std::vector<Counters>& counters_;
   std::vector<SliceActivity> activity_;  // by launch slot

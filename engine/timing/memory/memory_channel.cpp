@@ -20,6 +20,7 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
                     (spec.address_map.slices_per_channel - 1)),
       network_(network),
+      packet_flits_(packet_flits(spec.interconnect)),
       first_slice_(channel * spec.address_map.slices_per_channel) {
   const uint32_t slices = spec.address_map.slices_per_channel;
   slices_.reserve(slices);
@@ -50,8 +51,7 @@ inline void MemoryChannel::send_replies(uint64_t tick) {
     const uint32_t reply = slices_[s].pop_reply();
     const L2Slice::Access& access = slices_[s][reply];
     network_.queue(first_slice_ + s)
-        .push_back({tick, packet_flits(spec_.interconnect, !access.asked.write), 1, reply, access.port,
-                    access.asked.slot});
+        .push_back({tick, packet_flits_[!access.asked.write], 1, reply, access.port, access.asked.slot});
   }
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -70,6 +71,7 @@ class MemoryChannel {
   uint32_t last_served_ = 0;  // slice
   uint32_t shared_credit_ = 0, shared_limit_;
   Crossbar& network_;
+  std::array<uint32_t, 2> packet_flits_;
   uint32_t first_slice_;  // of the GPU's slices
   /// Of a slice.
   struct Outlet {

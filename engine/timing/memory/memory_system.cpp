@@ -20,6 +20,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
                        {spec.interconnect.look_ahead, spec.interconnect.sm_port_sectors, 1}),
       reply_network_(static_cast<uint32_t>(slices_.size()), ports(spec), spec.interconnect.arbiter,
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
+      packet_flits_(packet_flits(spec.interconnect)),
       network_counters_(launch_slots) {
   const uint32_t per_channel = spec.address_map.slices_per_channel;
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
@@ -134,9 +135,9 @@ void MemorySystem::advance_requests(Cycle end) {
       const AddressMap::Home home = map_.home_of(r.address);
       const uint32_t to = partitions_.slice_for(r, home.slice);
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-      request_network_.queue(sm).push_back(
-          {core_to_network_.after(r.cycle), packet_flits(spec_.interconnect, carries_data), r.sectors,
-           slices_[to].slice->place(r, home.set), static_cast<uint16_t>(to), r.slot});
+      request_network_.queue(sm).push_back({core_to_network_.after(r.cycle), packet_flits_[carries_data],
+                                            r.sectors, slices_[to].slice->place(r, home.set),
+                                            static_cast<uint16_t>(to), r.slot});
     }
     requests.clear();
     request_network_.notice(sm);
