@@ -8,13 +8,13 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
                  SliceOutputs& outputs, std::vector<Counters>& counters)
     : outputs_(outputs),
       in_outputs_(uint32_t{1} << slice % spec.address_map.slices_per_channel),
+      partition_(partitions.of_slice(slice)),
+      partitioned_(partitions.count() > 1),
       spec_(spec),
       map_(map),
       index_(slice),
       in_channel_(static_cast<uint16_t>(slice % spec.address_map.slices_per_channel)),
       partitions_(partitions),
-      partitioned_(partitions.count() > 1),
-      partition_(partitions.of_slice(slice)),
       counters_(counters),
       activity_(counters.size()),
       cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {

@@ -27,7 +27,7 @@ struct SliceOutputs {
 /// One L2 slice with its queues (docs/model/l2.md). Time is counted in L2 cycles. A request waits
 /// `l2.latency` cycles; then one lookup is made per cycle. Hits and writes are answered immediately, misses
 /// when DRAM, or the slice of another partition where the sector lives, has answered.
-class L2Slice {
+class alignas(64) L2Slice {
  public:
   static constexpr uint32_t an_sm = ~0u;
 
@@ -98,8 +98,17 @@ class L2Slice {
     uint16_t port = 0;
   };
   const Access& operator[](uint32_t place) const { return accesses_[place]; }
-  /// The place of the reply that leaves next; the caller releases it.
+  /// Whether the reply network's input buffer has room for another of the slice's replies in interconnect
+  /// cycle `tick`.
+  bool has_network_room(uint64_t tick) {
+    for (; !departures_.empty() && departures_.front() <= tick; departures_.pop_front()) --in_network_;
+    return in_network_ < spec_.interconnect.input_buffer;
+  }
+  /// A reply leaves that buffer; its entry is free from interconnect cycle `tick`.
+  void reply_left(uint64_t tick) { departures_.push_back(tick); }
+  /// The place of the reply that enters it next; the caller releases it.
   uint32_t pop_reply() {
+    ++in_network_;
     const uint32_t reply = replies_.front();
     if (!reply_room()) wake_ = 0;
     replies_.pop_front();
@@ -171,52 +180,60 @@ class L2Slice {
   bool dram_room() const { return to_dram_.size() < spec_.l2.dram_queue; }
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
-  // What the channel reads in every cycle.
+  struct Filled {
+    uint64_t address;
+    uint32_t mshr;
+  };
+  struct Outdated {
+    uint64_t ready, address;
+  };
+
+  // By the host's cache lines. What the channel reads in every cycle:
   uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies
   RingQueue<uint32_t> replies_;
   RingQueue<DramRequest> to_dram_;
   SliceOutputs& outputs_;
-  uint32_t in_outputs_;  // the slice's bit
+
+  // What the networks need:
+  std::vector<Access> accesses_;  // the cache's tokens are their places
+  std::vector<uint32_t> free_accesses_;
+  uint32_t in_outputs_;      // the slice's bit
+  uint32_t in_network_ = 0;  // replies in the reply network's input buffer, as far as departures_ were seen
+  uint32_t partition_;
+  bool partitioned_;
+  bool accepts_ = true;   // packets from the interconnect
+  bool refused_ = false;  // the first of requests_, by the cache as it is now
+  // Nothing happens until something arrives or leaves but that the first is refused again in each cycle,
+  // which has been counted for those before counted_until_.
+  bool stalled_ = false;
+
+  RingQueue<Delayed> near_;  // on their way to the request queue, from this side
+  RingQueue<uint32_t> requests_;
+  uint64_t port_free_at_ = 0;
+  uint64_t access_order_ = 0;
+
+  RingQueue<uint64_t> departures_;
+  RingQueue<Filled> from_dram_;
+  uint64_t counted_until_ = 0;
+  size_t looked_up_ = 0;  // requests, since the last prefetching
 
   const Spec& spec_;
   const AddressMap& map_;
   uint32_t index_;  // of the GPU's slices
   uint16_t in_channel_;
   const L2Partitions& partitions_;
-  bool partitioned_;
-  uint32_t partition_;
   std::vector<Counters>& counters_;
   std::vector<SliceActivity> activity_;  // by launch slot
   SectoredCache cache_;                  // also holds copies of lines whose home is in other partitions
-  RingQueue<Delayed> near_, far_;        // on their way to the request queue, by the side they come from
+  RingQueue<Refusal> refusals_;
+  RingQueue<Delayed> far_;  // as near_, from the other side
   // Requests from slices of other partitions. They need a separate path: queued behind requests that wait for
   // those slices, they would deadlock.
   RingQueue<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors requested from other slices
   RingQueue<FarMessage> far_data_;
-  struct Outdated {
-    uint64_t ready, address;
-  };
   RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
-  RingQueue<uint32_t> requests_;
-  bool refused_ = false;  // the first of them, by the cache as it is now
-  // Nothing happens until something arrives or leaves but that the first is refused again in each cycle,
-  // which has been counted for those before counted_until_.
-  bool stalled_ = false;
-  uint64_t counted_until_ = 0;
-  size_t looked_up_ = 0;  // requests, since the last prefetching
-  bool accepts_ = true;   // packets from the interconnect
-  RingQueue<Refusal> refusals_;
-  struct Filled {
-    uint64_t address;
-    uint32_t mshr;
-  };
-  RingQueue<Filled> from_dram_;
-  std::vector<Access> accesses_;  // the cache's tokens are their places
-  std::vector<uint32_t> free_accesses_;
-  uint64_t port_free_at_ = 0;
-  uint64_t access_order_ = 0;
 };
 
 }  // namespace simt

@@ -26,7 +26,7 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
   slices_.reserve(slices);
   for (uint32_t s = 0; s < slices; ++s)
     slices_.emplace_back(spec, map, partitions, first_slice_ + s, outputs_, counters_);
-  outlets_.resize(slices);
+  own_credit_.resize(slices);
   last_served_ = slices - 1;
 }
 
@@ -43,21 +43,18 @@ void MemoryChannel::prefetch(uint64_t end) {
 inline void MemoryChannel::send_replies(uint64_t tick) {
   for (uint32_t rest = outputs_.replies; rest; rest &= rest - 1) {
     const auto s = static_cast<uint32_t>(std::countr_zero(rest));
-    Outlet& outlet = outlets_[s];
-    for (; !outlet.departures.empty() && outlet.departures.front() <= tick; outlet.departures.pop_front())
-      --outlet.in_network;
-    if (outlet.in_network >= spec_.interconnect.input_buffer) continue;
-    ++outlet.in_network;
-    const uint32_t reply = slices_[s].pop_reply();
-    const L2Slice::Access& access = slices_[s][reply];
+    L2Slice& slice = slices_[s];
+    if (!slice.has_network_room(tick)) continue;
+    const uint32_t reply = slice.pop_reply();
+    const L2Slice::Access& access = slice[reply];
     network_.queue(first_slice_ + s)
         .push_back({tick, packet_flits_[!access.asked.write], 1, reply, access.port, access.asked.slot});
   }
 }
 
 inline void MemoryChannel::give_back_credit(uint32_t slice) {
-  if (outlets_[slice].own_credit > 0)
-    --outlets_[slice].own_credit;
+  if (own_credit_[slice] > 0)
+    --own_credit_[slice];
   else
     --shared_credit_;
 }
@@ -67,12 +64,11 @@ inline bool MemoryChannel::take_dram_request(uint32_t slices, uint64_t now) {
     const auto s = static_cast<uint32_t>(std::countr_zero(slices));
     L2Slice& slice = slices_[s];
     if (!slice.can_take_data()) continue;
-    uint32_t& own_credit = outlets_[s].own_credit;
-    const bool own = own_credit < 1;
+    const bool own = own_credit_[s] < 1;
     if (!own && shared_credit_ >= shared_limit_) continue;
     const DramRequest& request = slice.front_dram_request();
     if (dram_.full(request.write)) return true;
-    ++(own ? own_credit : shared_credit_);
+    ++(own ? own_credit_[s] : shared_credit_);
     controller_.push_back({now + spec_.dram.latency, request});
     slice.pop_dram_request();
     last_served_ = s;

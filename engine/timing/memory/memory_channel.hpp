@@ -25,10 +25,6 @@ class MemoryChannel {
   /// Runs all ticks up to and including those of core cycle `last_core_cycle`.
   void run(uint64_t last_core_cycle);
 
-  /// A reply of slice `s` leaves the reply network's input buffer; its entry is free from interconnect cycle
-  /// `tick`.
-  void reply_left(uint32_t s, uint64_t tick) { outlets_[s].departures.push_back(tick); }
-
   L2Slice& slice(uint32_t s) { return slices_[s]; }
   const DramChannel& dram() const { return dram_; }
   void append_bank_activity(std::vector<BankActivity>& out) const {
@@ -68,18 +64,12 @@ class MemoryChannel {
     DramRequest request;
   };
   RingQueue<Delayed> controller_;
-  uint32_t last_served_ = 0;  // slice
+  uint32_t last_served_ = 0;          // slice
+  std::vector<uint32_t> own_credit_;  // of the slices
   uint32_t shared_credit_ = 0, shared_limit_;
   Crossbar& network_;
   std::array<uint32_t, 2> packet_flits_;
   uint32_t first_slice_;  // of the GPU's slices
-  /// Of a slice.
-  struct Outlet {
-    RingQueue<uint64_t> departures;  // of replies from the network's input buffer, not yet seen
-    uint32_t in_network = 0;         // replies in that buffer, as far as it has seen
-    uint32_t own_credit = 0;
-  };
-  std::vector<Outlet> outlets_;
 };
 
 }  // namespace simt

@@ -26,12 +26,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
     channels_.push_back(
         std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c, launch_slots));
-    for (uint32_t s = 0; s < per_channel; ++s) {
-      SlicePort& port = slices_[c * per_channel + s];
-      port.slice = &channels_[c]->slice(s);
-      port.channel = channels_[c].get();
-      port.in_channel = s;
-    }
+    for (uint32_t s = 0; s < per_channel; ++s) slices_[c * per_channel + s].slice = &channels_[c]->slice(s);
   }
 }
 
@@ -92,12 +87,12 @@ void MemorySystem::advance_replies(Cycle end) {
             port.last_reply = due, port.last_replies = 1;
           else if (++port.last_replies > width)
             ++port.last_reply, port.last_replies = 1;
-          SlicePort& sender = slices_[from];
-          sender.channel->reply_left(sender.in_channel, tick + credit_delay);
-          const L2Slice::Access& access = (*sender.slice)[packet.number];
+          L2Slice& sender = slice(from);
+          sender.reply_left(tick + credit_delay);
+          const L2Slice::Access& access = sender[packet.number];
           port.replies.push_back(
               {access.asked.address, access.token, port.last_reply, access.asked.kind, access.asked.write});
-          sender.slice->release(packet.number);
+          sender.release(packet.number);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];
         });

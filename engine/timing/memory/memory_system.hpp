@@ -87,8 +87,6 @@ class MemorySystem {
   /// Between the request network and a slice.
   struct alignas(64) SlicePort {
     L2Slice* slice = nullptr;
-    MemoryChannel* channel = nullptr;
-    uint32_t in_channel = 0;    // which of the channel's slices
     uint64_t busy_until = 0;    // network cycle, with packets of several flits
     uint64_t next_arrival = 0;  // L2 cycle after the last packet taken
     RingQueue<Arrival> buffer{};
