@@ -47,7 +47,8 @@ def test_a_slice_s_first_line_is_in_the_set_of_its_local_address() -> None:
     first = 256 * 5  # local address 0 of a slice of channel 5
     places = ((a, testing.locate(native, a)) for a in range(first, 1 << 30, 256 * 32))
     slice_ = testing.locate(native, first)["slice"]
-    lines = (a for a, w in places if w["slice"] == slice_ and w["local"] % (cache.sets * cache.line_bytes) == 0)
+    apart = cache.sets * cache.line_bytes
+    lines = (a for a, w in places if w["slice"] == slice_ and w["local"] % apart == 0)
     m = testing.Memory(native)
     free = m.free_l2_lines
     for _ in range(cache.ways + 1):
