@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <string>
 
 namespace simt {
 
@@ -50,13 +52,20 @@ AddressMap::AddressMap(const Spec& spec)
 
   const auto low = [&](uint64_t address) { return static_cast<uint32_t>(gather(address, low_bits)); };
   const CacheSpec& cache = spec.l2.slice;
+  const auto set_of_local = [&](uint64_t local) {
+    return cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
+  };
   home_ = XorTable<uint64_t>([&](uint32_t i) {
     const uint64_t bit = uint64_t{1} << i;
     const uint64_t slice = linear_ ? hashed_slice(bit, low(bit)) : low(bit);
-    const uint64_t local = gather(bit, local_bits_);
-    return slice << 32 |
-           cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
+    return slice << 32 | set_of_local(gather(bit, local_bits_));
   });
+  for (uint64_t i = 1, address = 0; i <= 64; ++i) {
+    address = address * 6364136223846793005u + i;
+    if (set_of(address) != set_of_local(local_address(address)))
+      throw std::invalid_argument("l2.slice.set_index: found '" + std::string(cache.set_index->name) +
+                                  "', expected one whose bits are parities of the address's");
+  }
   location_ = XorTable<uint64_t>([&](uint32_t i) {
     const uint64_t bit = uint64_t{1} << i;
     const uint64_t row = gather(bit, row_bits);

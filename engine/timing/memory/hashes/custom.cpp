@@ -8,11 +8,7 @@ const Registered<SliceHash> custom_slices{
      [](const SliceCount& n, const SliceAddress& a) {
        const int32_t chosen = n.custom(a.whole, static_cast<int32_t>(n.slices));
        return static_cast<uint32_t>(chosen < 0 ? 0 : chosen) % n.slices;
-     },
-     /*power_of_two_channels=*/false,
-     /*exact_slices=*/0,
-     /*most_slices=*/0,
-     /*linear=*/false}};
+     }}};
 
 }  // namespace
 }  // namespace simt

@@ -78,14 +78,16 @@ const Registered<SliceHash> ipoly_slices{
      slice_of,
      /*power_of_two_channels=*/true,
      /*exact_slices=*/0,
-     most_ipoly}};
+     most_ipoly,
+     /*linear=*/true}};
 
 const Registered<SliceHash> ipoly_slices_modulo{
     {{"ipoly_modulo", "ipoly over the next power of two of slices, modulo the slices.", "Accel-Sim"},
      slice_of,
      /*power_of_two_channels=*/false,
      /*exact_slices=*/0,
-     most_ipoly}};
+     most_ipoly,
+     /*linear=*/true}};
 
 const Registered<SetIndex> ipoly_sets{
     {{"ipoly", "Remainder of the line's number as a polynomial over GF(2).", "Rau, ISCA 1991; GPGPU-Sim"},

@@ -15,11 +15,7 @@ const Registered<SliceHash> random_slices{
     {{"random", "A fixed pseudo-random function of the address.", "GPGPU-Sim"},
      [](const SliceCount& n, const SliceAddress& a) {
        return static_cast<uint32_t>(mix(a.whole >> n.slice_shift) % n.slices);
-     },
-     /*power_of_two_channels=*/false,
-     /*exact_slices=*/0,
-     /*most_slices=*/0,
-     /*linear=*/false}};
+     }}};
 
 }  // namespace
 }  // namespace simt
