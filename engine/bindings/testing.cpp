@@ -249,7 +249,7 @@ std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
 
 nb::dict locate(nb::dict spec, uint64_t address) {
   const Spec s = spec_from_dict(spec);
-  const AddressMap map(s.address_map, s.dram, reinterpret_cast<SliceHashFunction>(s.policy.slice_hash));
+  const AddressMap map(s);
   const DramLocation where = map.locate(address);
   const uint32_t slice = map.slice_of(address);
   nb::dict result;
@@ -264,7 +264,7 @@ nb::dict locate(nb::dict spec, uint64_t address) {
 
 std::vector<uint32_t> slices(nb::dict spec, const std::vector<uint64_t>& addresses) {
   const Spec s = spec_from_dict(spec);
-  const AddressMap map(s.address_map, s.dram, reinterpret_cast<SliceHashFunction>(s.policy.slice_hash));
+  const AddressMap map(s);
   std::vector<uint32_t> result;
   for (uint64_t a : addresses) result.push_back(map.slice_of(a));
   return result;

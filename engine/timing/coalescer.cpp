@@ -24,18 +24,7 @@ bool side_by_side(const uint64_t* addresses, uint32_t count, uint32_t bytes) {
   return differences == 0;
 }
 
-Transaction& transaction_at(std::vector<Transaction>& transactions, uint64_t sector) {
-  for (size_t i = transactions.size(); i-- > 0;)
-    if (transactions[i].address == sector) return transactions[i];
-  transactions.push_back({sector, 0, 0});
-  return transactions.back();
-}
-
-void sort_by_address(std::vector<Transaction>& transactions) {
-  const auto before = [](const Transaction& a, const Transaction& b) { return a.address < b.address; };
-  if (!std::is_sorted(transactions.begin(), transactions.end(), before))
-    std::stable_sort(transactions.begin(), transactions.end(), before);
-}
+constexpr auto by_address = [](const Transaction& a, const Transaction& b) { return a.address < b.address; };
 
 void widen_to_segments(std::vector<Transaction>& transactions) {
   std::vector<Transaction> wide;
@@ -102,17 +91,27 @@ void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool se
     }
     return;
   }
+  uint64_t seen = 0;  // a bit for each sector's hash
+  const auto transaction_at = [&](uint64_t sector) -> Transaction& {
+    const uint64_t bit = uint64_t{1} << (sector * 0x9e3779b97f4a7c15ull >> 58);
+    if (seen & bit)
+      for (size_t i = transactions.size(); i-- > 0;)
+        if (transactions[i].address == sector) return transactions[i];
+    seen |= bit;
+    return transactions.emplace_back(Transaction{sector, 0, 0});
+  };
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t first = addresses[i] & ~uint64_t{sector_bytes - 1};
     const uint64_t last = (addresses[i] + bytes - 1) & ~uint64_t{sector_bytes - 1};
     for (uint64_t sector = first;; sector += sector_bytes) {
-      Transaction& t = transaction_at(transactions, sector);
+      Transaction& t = transaction_at(sector);
       t.byte_mask |= bytes_in_sector(addresses[i], sector, bytes);
       if (sector == first) ++t.lanes;
       if (sector == last) break;
     }
   }
-  sort_by_address(transactions);
+  if (!std::is_sorted(transactions.begin(), transactions.end(), by_address))
+    std::sort(transactions.begin(), transactions.end(), by_address);
   if (!sectored) widen_to_segments(transactions);
 }
 
@@ -129,7 +128,8 @@ void coalesce_atomic(const uint64_t* addresses, uint32_t count, uint32_t bytes,
     found->byte_mask |= mask;
     ++found->lanes;
   }
-  sort_by_address(transactions);
+  if (!std::is_sorted(transactions.begin(), transactions.end(), by_address))
+    std::stable_sort(transactions.begin(), transactions.end(), by_address);
 }
 
 uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t bytes, uint32_t banks,

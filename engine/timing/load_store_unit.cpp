@@ -106,11 +106,9 @@ Cycle LoadStoreUnit::fetch_operands(uint32_t bytes, Cycle now) {
 }
 
 bool LoadStoreUnit::network_full(Cycle now) {
-  if (in_network_buffer_ < spec_.interconnect.input_buffer) return false;
-  while (!departures_.empty() && departures_.front() + spec_.interconnect.credit_latency <= now) {
-    departures_.pop_front();
+  for (; !departures_.empty() && departures_.front() + spec_.interconnect.credit_latency <= now;
+       departures_.pop_front())
     --in_network_buffer_;
-  }
   return in_network_buffer_ >= spec_.interconnect.input_buffer;
 }
 
@@ -192,25 +190,34 @@ bool LoadStoreUnit::take_results(Cycle now) {
   return changed;
 }
 
-void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const {
+void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) {
   const auto for_each_look_up = [&](auto use) {
     if (queued_ == 0) return;
-    for (const Bank& bank : banks_) {
+    for (Bank& bank : banks_) {
       // While the first is refused, few will be looked up.
       const Cycle most = bank.failed_at_change == l1_changes_ ? 1 : end - begin;
-      for (size_t i = 0; i < bank.queue.size() && i < most && bank.queue[i].ready < end; ++i)
-        use(bank.queue[i]);
+      const size_t count = std::min<size_t>(bank.queue.size(), most);
+      for (size_t i = 0; i < count && bank.queue[i].ready < end; ++i) use(bank.queue[i]);
     }
   };
   for_each_look_up([this](const BankEntry& e) {
     l1_.prefetch_access(e.transaction.address);
     simt::prefetch(&pool_[e.in_flight]);
   });
-  for_each_look_up([this](const BankEntry& e) {
+  const auto access_of = [](const BankEntry& e) {
     CacheAccess access;
     access.address = e.transaction.address;
+    access.line = e.line;
+    return access;
+  };
+  bool some_miss = false;
+  for_each_look_up([&](BankEntry& e) {
+    CacheAccess access = access_of(e);
     l1_.prefetch_found(access);
+    e.line = access.line;
+    some_miss |= e.line == CacheAccess::unknown;
   });
+  if (some_miss) for_each_look_up([&](const BankEntry& e) { l1_.prefetch_replaced(access_of(e)); });
   const auto for_each_fill = [&](auto use) {
     for (const MemoryReply& r : replies) {
       if (r.cycle >= end) break;
@@ -298,6 +305,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     access.address = entry.transaction.address;
     access.token = write ? store_token | instruction.warp : entry.in_flight;
     access.time = now;
+    access.line = entry.line;
     access.byte_mask = entry.transaction.byte_mask;
     access.write = write;
     access.kind = kind;
@@ -381,7 +389,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
       ++counters_[instruction.slot][Counter::l1_bank_conflicts];
       break;
     }
-    bank.queue.push_back({t, index, now + l1_latency_});
+    bank.queue.push_back({t, index, CacheAccess::unknown, now + l1_latency_});
     ++queued_;
     bank.last_insert = now;
     if (store) {

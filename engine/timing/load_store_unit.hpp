@@ -46,7 +46,7 @@ class LoadStoreUnit {
     return changed;
   }
   /// Brings what the cycles [begin, end) will touch into the host's caches, all at once.
-  void prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies) const;
+  void prefetch(Cycle begin, Cycle end, const std::vector<MemoryReply>& replies);
   /// One core cycle. True if anything changed.
   bool cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply);
   /// The next cycle after `now` in which it can do something on its own, not counting replies; ~0 if none.
@@ -87,6 +87,7 @@ class LoadStoreUnit {
   struct BankEntry {
     Transaction transaction{};
     uint32_t in_flight = 0;
+    uint32_t line = CacheAccess::unknown;  // as in CacheAccess
     Cycle ready = 0;
   };
   struct Bank {

@@ -44,7 +44,8 @@ class RingQueue {
 
  private:
   size_t place(size_t i) const { return (head_ + i) & (capacity_ - 1); }
-  void grow() {
+  /// Seldom: kept out of the callers.
+  [[gnu::noinline]] void grow() {
     const uint32_t capacity = capacity_ == 0 ? 4 : 2 * capacity_;
     auto larger = std::make_unique<T[]>(capacity);
     for (size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);

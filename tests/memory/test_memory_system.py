@@ -41,6 +41,21 @@ def test_a_cycle_more_in_the_slice_is_a_cycle_more(rop: int, expected: int) -> N
     assert m.run([(100, 0, BASE, False)], 1000, 8)[0][0] == 100 + expected
 
 
+def test_a_slice_s_first_line_is_in_the_set_of_its_local_address() -> None:
+    spec = load_spec("qv100-accelsim", {"address_map.hash": "linear", "l2.slice.set_index": "linear"})
+    native, cache = spec.native(), spec.l2.slice
+    first = 256 * 5  # local address 0 of a slice of channel 5
+    places = ((a, testing.locate(native, a)) for a in range(first, 1 << 30, 256 * 32))
+    slice_ = testing.locate(native, first)["slice"]
+    apart = cache.sets * cache.line_bytes
+    lines = (a for a, w in places if w["slice"] == slice_ and w["local"] % apart == 0)
+    m = testing.Memory(native)
+    free = m.free_l2_lines
+    for _ in range(cache.ways + 1):
+        m.insert(next(lines), 32)
+    assert free - m.free_l2_lines == cache.ways
+
+
 def test_writes_are_acknowledged_without_dram() -> None:
     m = memory()
     assert m.run([(100, 0, BASE, True)], 1000, 8) == [(266, 0, BASE, True)]

@@ -1,79 +1,99 @@
 #include "timing/memory/address_map.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <stdexcept>
+#include <string>
 
 namespace simt {
 
-AddressMap::BitGather::BitGather(uint64_t mask) {
-  for (uint32_t to = 0; mask;) {
-    const auto from = static_cast<uint32_t>(std::countr_zero(mask));
-    const auto length = static_cast<uint32_t>(std::countr_one(mask >> from));
-    const uint64_t ones = length >= 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1;
-    runs_.push_back({ones, from, to});
-    mask &= ~(ones << from);
-    to += length;
-  }
+namespace {
+
+/// The bits of `value` under the ones of `mask`, side by side.
+uint64_t gather(uint64_t value, uint64_t mask) {
+  uint64_t gathered = 0;
+  for (uint32_t to = 0; mask; mask &= mask - 1, ++to) gathered |= (value >> std::countr_zero(mask) & 1) << to;
+  return gathered;
 }
 
-AddressMap::AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom)
-    : spec_(spec),
-      power_of_two_(std::has_single_bit(spec.channels)),
-      channel_bits_(static_cast<uint32_t>(std::bit_width(spec.channels) - 1)),
-      slice_bits_(static_cast<uint32_t>(std::bit_width(spec.slices_per_channel) - 1)),
-      hash_(spec.hash->slice_of),
-      count_{spec.channels,
-             spec.slices_per_channel,
-             spec.channels * spec.slices_per_channel,
-             std::bit_ceil(spec.channels),
-             spec.channels >> std::countr_zero(spec.channels),
-             spec.channel_bit - slice_bits_,
-             custom},
-      bank_xor_(dram.bank_xor),
-      banks_(dram.banks) {
-  uint32_t position = 0;
-  for (char c : spec.layout) position += c == 'R' || c == 'B' || c == 'C' || c == 'S' || c == '0';
+}  // namespace
+
+AddressMap::AddressMap(const Spec& spec)
+    : spec_(spec.address_map),
+      power_of_two_(std::has_single_bit(spec_.channels)),
+      linear_(power_of_two_ && spec_.hash->linear),
+      channel_bits_(static_cast<uint32_t>(std::bit_width(spec_.channels) - 1)),
+      slice_bits_(static_cast<uint32_t>(std::bit_width(spec_.slices_per_channel) - 1)),
+      hash_(spec_.hash->slice_of),
+      count_{spec_.channels,
+             spec_.slices_per_channel,
+             spec_.channels * spec_.slices_per_channel,
+             std::bit_ceil(spec_.channels),
+             spec_.channels >> std::countr_zero(spec_.channels),
+             spec_.channel_bit - slice_bits_,
+             reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)} {
+  const auto stands_for = [](char c) { return c == 'R' || c == 'B' || c == 'C' || c == 'S' || c == '0'; };
+  auto position = static_cast<uint32_t>(std::count_if(spec_.layout.begin(), spec_.layout.end(), stands_for));
   uint64_t banks = 0, rows = 0, columns = 0;
-  for (char c : spec.layout) {
-    if (c != 'R' && c != 'B' && c != 'C' && c != 'S' && c != '0') continue;
+  for (char c : spec_.layout) {
+    if (!stands_for(c)) continue;
     const uint64_t bit = uint64_t{1} << --position;
     if (c == 'R') rows |= bit;
     if (c == 'B') banks |= bit;
     if (c == 'C' || c == 'S') columns |= bit;
   }
-  bank_ = gather(banks);
-  row_ = gather(rows);
-  column_ = gather(columns);
   // The lowest bank bits choose the slice of a channel.
-  uint64_t chooses_slice = 0;
-  for (uint32_t i = 0; i < slice_bits_; ++i, banks &= banks - 1) chooses_slice |= banks & (~banks + 1);
-  slice_bits_of_ = gather(chooses_slice);
-  without_slice_ = gather(~chooses_slice);
+  uint64_t chooses_slice = 0, rest = banks;
+  for (uint32_t i = 0; i < slice_bits_; ++i, rest &= rest - 1) chooses_slice |= rest & (~rest + 1);
+  const uint64_t low_bits = mask_of_gathered(chooses_slice);
+  const uint64_t bank_bits = mask_of_gathered(banks), row_bits = mask_of_gathered(rows);
+  column_bits_ = mask_of_gathered(columns);
+  local_bits_ = mask_of_gathered(~chooses_slice);
+
+  const auto low = [&](uint64_t address) { return static_cast<uint32_t>(gather(address, low_bits)); };
+  const CacheSpec& cache = spec.l2.slice;
+  const auto set_of_local = [&](uint64_t local) {
+    return cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
+  };
+  home_ = XorTable<uint64_t>([&](uint32_t i) {
+    const uint64_t bit = uint64_t{1} << i;
+    const uint64_t slice = linear_ ? hashed_slice(bit, low(bit)) : low(bit);
+    return slice << 32 | set_of_local(gather(bit, local_bits_));
+  });
+  for (uint64_t i = 1, address = 0; i <= 64; ++i) {
+    address = address * 6364136223846793005u + i;
+    if (set_of(address) != set_of_local(local_address(address)))
+      throw std::invalid_argument("l2.slice.set_index: found '" + std::string(cache.set_index->name) +
+                                  "', expected one whose bits are parities of the address's");
+  }
+  location_ = XorTable<uint64_t>([&](uint32_t i) {
+    const uint64_t bit = uint64_t{1} << i;
+    const uint64_t row = gather(bit, row_bits);
+    const uint64_t bank = gather(bit, bank_bits) ^ (spec.dram.bank_xor ? row : 0);
+    return (bank & (spec.dram.banks - 1)) << 32 | static_cast<uint32_t>(row);
+  });
 }
 
-/// mask: of the address without its channel number.
-AddressMap::BitGather AddressMap::gather(uint64_t mask) const {
-  if (!power_of_two_) return BitGather(mask);
+uint64_t AddressMap::mask_of_gathered(uint64_t mask) const {
+  if (!power_of_two_) return mask;
   const uint64_t below = (uint64_t{1} << spec_.channel_bit) - 1;
-  return BitGather((mask & below) | (mask & ~below) << channel_bits_);
+  return (mask & below) | (mask & ~below) << channel_bits_;
 }
 
-uint32_t AddressMap::slice_of(uint64_t address) const {
+uint32_t AddressMap::hashed_slice(uint64_t address, uint32_t low) const {
   const uint64_t above = address >> spec_.channel_bit;
   const auto channel =
       static_cast<uint32_t>(power_of_two_ ? above & (spec_.channels - 1) : above % spec_.channels);
-  const auto low = static_cast<uint32_t>(slice_bits_of_.extract(gathered(address)));
   const uint64_t high = power_of_two_ ? above >> (channel_bits_ + slice_bits_) : above_channel(address);
   return hash_(count_, {address, high, channel, low});
 }
 
-DramLocation AddressMap::locate(uint64_t address) const {
-  const uint64_t rest = gathered(address);
-  DramLocation where;
-  where.bank = static_cast<uint32_t>(bank_.extract(rest));
-  where.row = static_cast<uint32_t>(row_.extract(rest));
-  if (bank_xor_) where.bank ^= where.row;
-  where.bank &= banks_ - 1;
-  return where;
+uint32_t AddressMap::column(uint64_t address) const {
+  return static_cast<uint32_t>(gather(gathered(address), column_bits_));
+}
+
+uint64_t AddressMap::local_address(uint64_t address) const {
+  return gather(gathered(address), local_bits_);
 }
 
 }  // namespace simt

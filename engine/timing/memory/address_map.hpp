@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
-#include <vector>
 
 #include "timing/memory/hash.hpp"
+#include "timing/memory/xor_table.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -12,62 +12,55 @@ struct DramLocation {
   uint32_t bank = 0, row = 0;
 };
 
-/// Maps addresses to slices and DRAM banks, as GPGPU-Sim 4 does (docs/model/l2.md).
+/// Maps addresses to slices, their sets, and DRAM banks, as GPGPU-Sim 4 does (docs/model/l2.md).
 class AddressMap {
  public:
-  AddressMap(const AddressMapSpec& spec, const DramSpec& dram, SliceHashFunction custom);
+  explicit AddressMap(const Spec& spec);
 
-  DramLocation locate(uint64_t address) const;
-  /// Within the row.
-  uint32_t column(uint64_t address) const {
-    return static_cast<uint32_t>(column_.extract(gathered(address)));
+  struct Home {
+    uint32_t slice;  ///< of the whole GPU; its channel is slice / slices_per_channel
+    uint32_t set;    ///< of the slice's cache
+  };
+  Home home_of(uint64_t address) const {
+    const uint64_t home = home_(gathered(address));
+    const auto slice = static_cast<uint32_t>(home >> 32);
+    return {linear_ ? slice : hashed_slice(address, slice), static_cast<uint32_t>(home)};
   }
-  /// L2 slice of the whole GPU; its channel is slice / slices_per_channel.
-  uint32_t slice_of(uint64_t address) const;
+  uint32_t slice_of(uint64_t address) const { return home_of(address).slice; }
+  uint32_t set_of(uint64_t address) const { return static_cast<uint32_t>(home_(gathered(address))); }
+  DramLocation locate(uint64_t address) const {
+    const uint64_t where = location_(gathered(address));
+    return {static_cast<uint32_t>(where >> 32), static_cast<uint32_t>(where)};
+  }
+  /// Within the row.
+  uint32_t column(uint64_t address) const;
   /// The address within the slice, without channel and slice bits.
-  uint64_t local_address(uint64_t address) const { return without_slice_.extract(gathered(address)); }
+  uint64_t local_address(uint64_t address) const;
 
  private:
-  /// Gathers the bits of a mask, run by run.
-  class BitGather {
-   public:
-    explicit BitGather(uint64_t mask = 0);
-    uint64_t extract(uint64_t value) const {
-      uint64_t result = 0;
-      for (const Run& run : runs_) result |= (value >> run.from & run.mask) << run.to;
-      return result;
-    }
-
-   private:
-    struct Run {
-      uint64_t mask;  // of the run's length, at bit 0
-      uint32_t from, to;
-    };
-    std::vector<Run> runs_;
-  };
-
+  uint32_t hashed_slice(uint64_t address, uint32_t low) const;
   uint64_t above_channel(uint64_t address) const {
     const uint64_t above = address >> spec_.channel_bit;
     return power_of_two_ ? above >> channel_bits_ : above / spec_.channels;
   }
-  /// The address with its channel number removed.
-  uint64_t without_channel(uint64_t address) const {
+  /// What the tables take: the address itself if its channel number is in bits of its own, which they then
+  /// leave out; otherwise the address with its channel number removed.
+  uint64_t gathered(uint64_t address) const {
+    if (power_of_two_) return address;
     return above_channel(address) << spec_.channel_bit | (address & ((uint64_t{1} << spec_.channel_bit) - 1));
   }
-
-  /// What the gathers below take: the address itself if its channel number is in bits of its own, which they
-  /// then leave out.
-  uint64_t gathered(uint64_t address) const { return power_of_two_ ? address : without_channel(address); }
-  BitGather gather(uint64_t mask) const;
+  /// Of a mask of the address without its channel number.
+  uint64_t mask_of_gathered(uint64_t mask) const;
 
   AddressMapSpec spec_;
   bool power_of_two_;
+  bool linear_;  // home_ has the slice
   uint32_t channel_bits_, slice_bits_;
   uint32_t (*hash_)(const SliceCount&, const SliceAddress&);
   SliceCount count_;
-  bool bank_xor_;
-  uint32_t banks_;
-  BitGather bank_, row_, column_, slice_bits_of_, without_slice_;
+  uint64_t column_bits_ = 0, local_bits_ = 0;
+  XorTable<uint64_t> home_;      // slice, or which of its channel's slices before hashing; and set
+  XorTable<uint64_t> location_;  // bank and row
 };
 
 }  // namespace simt

@@ -28,4 +28,36 @@ struct ClockRatio {
   static constexpr uint64_t exact = uint64_t{1} << 36;
 };
 
+/// The ticks of one clock domain in turn, each with the first tick of another domain not before it, without a
+/// division for each.
+class TickSequence {
+ public:
+  TickSequence(uint64_t from_khz, uint64_t to_khz) : from_khz_(from_khz), to_khz_(to_khz) { move_to(0); }
+
+  uint64_t tick() const { return tick_; }
+  uint64_t due() const { return due_; }
+  void advance() {
+    ++tick_;
+    due_ += whole_;
+    rest_ += part_;
+    if (rest_ < from_khz_) return;
+    rest_ -= from_khz_;
+    ++due_;
+  }
+  void skip_to(uint64_t tick) {
+    if (tick > tick_) move_to(tick);
+  }
+
+ private:
+  void move_to(uint64_t tick) {
+    tick_ = tick;
+    due_ = ClockRatio{from_khz_, to_khz_}.at_or_after(tick);
+    rest_ = tick * to_khz_ + from_khz_ - 1 - due_ * from_khz_;  // exact, though the terms may overflow
+  }
+
+  uint64_t from_khz_, to_khz_;
+  uint64_t whole_ = to_khz_ / from_khz_, part_ = to_khz_ % from_khz_;
+  uint64_t tick_ = 0, due_ = 0, rest_ = 0;
+};
+
 }  // namespace simt

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -16,12 +17,12 @@ struct CrossbarPorts {
   uint32_t output_width = 1;  ///< packets an output accepts per cycle
 };
 
-/// The size of a packet.
-inline uint32_t packet_flits(const InterconnectSpec& spec, bool carries_data) {
-  if (spec.flit_bytes == 0) return 1;
+/// The size of a packet, by whether it carries data.
+inline std::array<uint32_t, 2> packet_flits(const InterconnectSpec& spec) {
+  if (spec.flit_bytes == 0) return {1, 1};
   constexpr uint32_t header_bytes = 8;
-  const uint32_t bytes = header_bytes + (carries_data ? sector_bytes : 0);
-  return (bytes + spec.flit_bytes - 1) / spec.flit_bytes;
+  const auto flits = [&](uint32_t bytes) { return (bytes + spec.flit_bytes - 1) / spec.flit_bytes; };
+  return {flits(header_bytes), flits(header_bytes + sector_bytes)};
 }
 
 /// One direction of the interconnect: a crossbar with a queue per input. In each interconnect cycle, every
@@ -241,8 +242,8 @@ class Crossbar {
     const uint64_t bit = uint64_t{1} << (input % 64);
     uint64_t* inputs = wanted(output);
     inputs[word] ^= bit;
-    uint64_t any = inputs[0];
-    for (uint32_t i = 1; i < input_words_; ++i) any |= inputs[i];
+    uint64_t any = inputs[word];
+    for (uint32_t i = 0; !any && i < input_words_; ++i) any = inputs[i];
     if (!any) requested_[output / 64] ^= uint64_t{1} << (output % 64);
     if (!queue.empty() && queue.front().tick <= tick) {
       const uint32_t next = queue.front().output;

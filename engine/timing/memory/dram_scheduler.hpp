@@ -28,10 +28,10 @@ class DramScheduler {
   /// Whether there is no room for another read or write.
   virtual bool full(bool write) const = 0;
   virtual void push(const DramRequest& request) = 0;
-  /// Removes the request that a free bank serves next, if any; called once per command cycle while requests
-  /// are pending. `rows`: for each bank, the row open now or last. `busy`: bit mask of banks serving a
-  /// request. `turn`: the bank whose turn it is, for both requests and commands; the scheduler may advance
-  /// it.
+  /// Removes the request that a free bank serves next, if any; called at most once per command cycle, while
+  /// requests are pending. `rows`: for each bank, the row open now or last. `busy`: bit mask of banks serving
+  /// a request. `turn`: the bank whose turn it is, for both requests and commands; the scheduler may advance
+  /// it. After false, it is called again when a request has been pushed or a bank has become free.
   virtual bool next(std::span<const uint32_t> rows, uint64_t busy, uint32_t& turn, DramRequest& chosen) = 0;
 
   uint32_t pending() const { return pending_; }

@@ -31,11 +31,14 @@ struct SliceHash : PolicyText {
   bool power_of_two_channels = false;  ///< requires a power of two of channels
   uint32_t exact_slices = 0;           ///< the only number of slices it is defined for; 0: any
   uint32_t most_slices = 0;            ///< with channels rounded up to a power of two; 0: any
+  /// Over a power of two of channels, each bit of the slice's number is the parity of some of the address's.
+  bool linear = false;
 };
 
 /// A hash from address to cache set that a specification can choose. Each has a file in timing/memory/hashes.
 struct SetIndex : PolicyText {
-  /// line: the number of the address's line. `sets` is a power of two.
+  /// line: the number of the address's line. `sets` is a power of two. Each bit of the set's number must be
+  /// the parity of some of the address's.
   uint32_t (*set_of)(uint64_t address, uint64_t line, uint32_t sets);
   uint32_t most_sets = 0;  ///< 0: any
 };

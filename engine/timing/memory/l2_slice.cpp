@@ -5,52 +5,25 @@
 
 namespace simt {
 
-namespace {
-
-/// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
-template <typename T>
-void insert_by_time(RingQueue<T>& queue, T item) {
-  size_t at = queue.size();
-  while (at > 0 && queue[at - 1].ready > item.ready) --at;
-  queue.insert(at, std::move(item));
-}
-
-}  // namespace
-
 L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
-                 std::vector<Counters>& counters)
-    : spec_(spec),
+                 SliceOutputs& outputs, std::vector<Counters>& counters)
+    : outputs_(outputs),
+      in_outputs_(uint32_t{1} << slice % spec.address_map.slices_per_channel),
+      partition_(partitions.of_slice(slice)),
+      partitioned_(partitions.count() > 1),
+      spec_(spec),
       map_(map),
       index_(slice),
       in_channel_(static_cast<uint16_t>(slice % spec.address_map.slices_per_channel)),
       partitions_(partitions),
-      partition_(partitions.of_slice(slice)),
       counters_(counters),
       activity_(counters.size()),
-      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
-
-void L2Slice::arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
-  const bool far = partitions_.count() > 1 && partitions_.of_port(accesses_[packet].port) != partition_;
-  const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-  for (uint32_t s = 0; s < sectors; ++s) {
-    uint32_t access = packet;
-    if (s > 0) {
-      access = take_place();
-      accesses_[access] = accesses_[packet];
-      CacheAccess& asked = accesses_[access].asked;
-      asked.address += uint64_t{s} * sector_bytes;
-      asked.token = access;
-      asked.set_address = map_.local_address(asked.address);
-    }
-    if (far)
-      insert_by_time(far_, {ready, access});
-    else
-      near_.push_back({ready, access});
-  }
-  wake_ = std::min(wake_, ready);
+      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {
+  // Room for about as many as are on their way, in the queue and in MSHRs.
+  accesses_.reserve(spec.l2.latency + spec.l2.request_queue + spec.l2.slice.mshr_entries);
 }
 
-uint32_t L2Slice::take_place() {
+inline uint32_t L2Slice::take_place() {
   if (free_accesses_.empty()) {
     accesses_.emplace_back();
     return static_cast<uint32_t>(accesses_.size() - 1);
@@ -61,13 +34,23 @@ uint32_t L2Slice::take_place() {
   return place;
 }
 
-uint32_t L2Slice::place(const MemoryRequest& packet) {
+uint32_t L2Slice::place_of_sector(uint32_t packet, uint32_t sector) {
+  const uint32_t place = take_place();
+  accesses_[place] = accesses_[packet];
+  CacheAccess& asked = accesses_[place].asked;
+  asked.address += uint64_t{sector} * sector_bytes;
+  asked.token = place;
+  asked.set = map_.set_of(asked.address);
+  return place;
+}
+
+uint32_t L2Slice::place(const MemoryRequest& packet, uint32_t set) {
   const uint32_t place = take_place();
   Access& access = accesses_[place];
   access.asked.address = packet.address;
   access.asked.token = place;
-  access.asked.set_address = map_.local_address(packet.address);
-  access.asked.set = CacheAccess::unknown;
+  access.asked.set = set;
+  access.asked.line = CacheAccess::unknown;
   access.asked.byte_mask = packet.byte_mask;
   access.asked.write = packet.write;
   access.asked.atomic = packet.kind == AccessKind::Atomic;
@@ -79,6 +62,11 @@ uint32_t L2Slice::place(const MemoryRequest& packet) {
   return place;
 }
 
+inline void L2Slice::drop_outdated(uint64_t cycle) {
+  for (; !outdated_.empty() && outdated_.front().ready <= cycle; outdated_.pop_front())
+    drop_copy(outdated_.front().address);
+}
+
 void L2Slice::arrive_from_far(const FarMessage& message) {
   switch (message.kind) {
     case FarKind::Read: {
@@ -87,7 +75,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       read.token = message.mshr;
       read.kind = message.access;
       read.slot = message.slot;
-      const uint32_t access = place(read);
+      const uint32_t access = place(read, map_.set_of(read.address));
       accesses_[access].asker = message.from;
       insert_by_time(asked_, {message.ready, access});
       wake_ = std::min(wake_, message.ready);
@@ -101,13 +89,9 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       // The slice has been simulated up to the time the message was sent, so older messages can be applied.
       drop_outdated(message.ready - partitions_.there());
       insert_by_time(outdated_, {message.ready, message.address});
+      if (stalled_ || has_output()) wake_ = std::min(wake_, message.ready);
       break;
   }
-}
-
-void L2Slice::drop_outdated(uint64_t cycle) {
-  for (; !outdated_.empty() && outdated_.front().ready <= cycle; outdated_.pop_front())
-    drop_copy(outdated_.front().address);
 }
 
 void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
@@ -122,48 +106,40 @@ void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
   }
 }
 
-void L2Slice::answer(uint32_t place, uint64_t cycle) {
+void L2Slice::send_data(const Access& access, uint64_t cycle) {
+  FarMessage message;
+  message.ready = cycle + partitions_.back();
+  message.address = access.asked.address;
+  message.to = access.asker;
+  message.mshr = static_cast<uint32_t>(access.token);
+  message.kind = FarKind::Data;
+  far_messages_.push_back(message);
+}
+
+inline void L2Slice::answer(uint32_t place, uint64_t cycle) {
   const Access& access = accesses_[place];
   if (access.asker == an_sm && access.asked.kind != AccessKind::L1Writeback) {
     replies_.push_back(place);
+    outputs_.replies |= in_outputs_;
     return;
   }
-  if (access.asker != an_sm) {
-    FarMessage message;
-    message.ready = cycle + partitions_.back();
-    message.address = access.asked.address;
-    message.to = access.asker;
-    message.mshr = static_cast<uint32_t>(access.token);
-    message.kind = FarKind::Data;
-    far_messages_.push_back(message);
-  }
+  if (access.asker != an_sm) send_data(access, cycle);
   release(place);
 }
 
-void L2Slice::look_up_next(uint64_t cycle) {
-  if (to_dram_.size() >= spec_.l2.dram_queue || !reply_room() || cycle < port_free_at_) return;
-  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
-    asked_.pop_front();
-    return;
-  }
-  if (requests_.empty()) return;
-  if (cycle < atomic_unit_free_at_ && accesses_[requests_.front()].asked.atomic) return;
-  if (refused_) {
-    ++access_order_;
-    ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
-    return;
-  }
-  const uint64_t accesses = access_order_;
-  if (look_up(requests_.front(), cycle))
-    requests_.pop_front();
-  else
-    refused_ = access_order_ != accesses;  // it was the cache that refused
+inline void L2Slice::occupy_atomic_unit(uint32_t words, uint64_t cycle) {
+  if (spec_.l2.atomic_rate == 0) return;
+  constexpr uint64_t parts = 1000;  // of a cycle
+  // What remains of a cycle is carried over while requests follow each other.
+  if (cycle > atomic_unit_free_at_) atomic_unit_parts_ = 0;
+  const uint64_t taken = atomic_unit_parts_ + std::max(parts, words * parts * parts / spec_.l2.atomic_rate);
+  atomic_unit_free_at_ = cycle + taken / parts;
+  atomic_unit_parts_ = taken % parts;
 }
 
-bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
+inline bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   CacheAccess& access = accesses_[place].asked;
-  const bool lives_far =
-      partitions_.count() > 1 && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
+  const bool lives_far = partitioned_ && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
   // Some MSHRs are reserved for requests from other slices, which never wait for another slice.
   if (lives_far && !access.write &&
       waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
@@ -178,6 +154,7 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
     return false;
   }
   refused_ = false;
+  ++looked_up_;
   // A sector missing from a copy is counted at its home slice.
   const bool asks_far = lives_far && (outcome == CacheOutcome::Miss || outcome == CacheOutcome::SectorMiss);
   if (asks_far) {
@@ -189,102 +166,148 @@ bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   }
   // A write-back occupies the data port, and so does a write, above all if it changes a part of a sector.
   const bool merges = access.byte_mask != ~0u && outcome == CacheOutcome::Hit;
-  const uint32_t interval = !access.write ? 1u
-                            : merges      ? spec_.l2.partial_write_interval
-                                          : spec_.l2.write_interval;
-  port_free_at_ = cycle + std::max(interval, cache_.last_evicted_sectors() * sector_bytes /
-                                                 std::max(1u, spec_.l2.port_bytes));
+  uint32_t interval = !access.write ? 1u : merges ? spec_.l2.partial_write_interval : spec_.l2.write_interval;
+  if (const uint32_t evicted = cache_.last_evicted_sectors())
+    interval = std::max(interval, evicted * sector_bytes / std::max(1u, spec_.l2.port_bytes));
+  port_free_at_ = cycle + interval;
   if (access.atomic) occupy_atomic_unit(static_cast<uint32_t>(std::popcount(access.byte_mask)) / 4, cycle);
-  if (partitions_.count() > 1 && (access.write || access.atomic)) tell_of_write(access.address, cycle);
+  if (partitioned_ && (access.write || access.atomic)) tell_of_write(access.address, cycle);
   if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
   return true;
 }
 
-void L2Slice::occupy_atomic_unit(uint32_t words, uint64_t cycle) {
-  if (spec_.l2.atomic_rate == 0) return;
-  constexpr uint64_t parts = 1000;  // of a cycle
-  // What remains of a cycle is carried over while requests follow each other.
-  if (cycle > atomic_unit_free_at_) atomic_unit_parts_ = 0;
-  const uint64_t taken =
-      atomic_unit_parts_ + std::max(parts, words * parts * parts / spec_.l2.atomic_rate);
-  atomic_unit_free_at_ = cycle + taken / parts;
-  atomic_unit_parts_ = taken % parts;
+inline void L2Slice::look_up_next(uint64_t cycle) {
+  if (!dram_room() || !reply_room() || cycle < port_free_at_) return;
+  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
+    asked_.pop_front();
+    return;
+  }
+  if (requests_.empty()) return;
+  if (accesses_[requests_.front()].asked.atomic && cycle < atomic_unit_free_at_) return;
+  if (refused_) {
+    ++access_order_;
+    ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
+    return;
+  }
+  const uint64_t accesses = access_order_;
+  if (look_up(requests_.front(), cycle))
+    requests_.pop_front();
+  else
+    refused_ = access_order_ != accesses;  // it was the cache that refused
 }
 
 void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
-  const uint64_t most = end - begin;  // one look-up a cycle
-  // Requests that are left over from the last window wait for something: few of them will be looked up.
-  const uint64_t left = std::min<uint64_t>(requests_.size(), refused_ ? 1 : (most + 3) / 4);
+  // One look-up a cycle; if requests are left over from the last window, about as many as in that.
+  const size_t most = requests_.empty() ? end - begin : std::min<size_t>(end - begin, looked_up_ + 1);
+  looked_up_ = 0;
+  const size_t waiting = std::min(most, requests_.size());
+  size_t arriving = std::min(most - waiting, near_.size());
+  while (arriving > 0 && near_[arriving - 1].ready >= end) --arriving;
   const auto for_each = [&](auto use) {
-    for (size_t i = 0; i < left; ++i) use(accesses_[requests_[i]].asked);
-    for (size_t i = 0; i + requests_.size() < most && i < near_.size() && near_[i].ready < end; ++i)
-      use(accesses_[near_[i].access].asked);
+    for (size_t i = 0; i < waiting; ++i) use(accesses_[requests_[i]].asked);
+    for (size_t i = 0; i < arriving; ++i) use(accesses_[near_[i].access].asked);
   };
   for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
-  for_each([this](CacheAccess& a) { cache_.prefetch_found(a); });
+  bool some_miss = false;
+  for_each([&](CacheAccess& a) {
+    cache_.prefetch_found(a);
+    some_miss |= a.line == CacheAccess::unknown;
+  });
+  if (some_miss) for_each([this](const CacheAccess& a) { cache_.prefetch_replaced(a); });
+}
+
+inline void L2Slice::take_far_data(uint64_t cycle) {
+  if (far_data_.empty() || far_data_.front().ready > cycle) return;
+  from_dram_.push_back({far_data_.front().address, far_data_.front().mshr});
+  far_data_.pop_front();
+  --waiting_for_far_;
+}
+
+inline void L2Slice::send_miss(uint64_t cycle) {
+  const CacheMiss& miss = cache_.front_miss();
+  const uint32_t home = partitioned_ ? map_.slice_of(miss.address) : index_;
+  if (!partitioned_ || partitions_.of_slice(home) == partition_) {
+    const DramLocation where = map_.locate(miss.address);
+    to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
+                        static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
+    outputs_.dram_requests |= in_outputs_;
+  } else {
+    FarMessage message;
+    message.ready = cycle + partitions_.there();
+    message.address = miss.address;
+    message.to = home;
+    message.from = index_;
+    message.mshr = miss.mshr;
+    message.access = miss.kind;
+    message.slot = miss.slot;
+    far_messages_.push_back(message);
+  }
+  cache().pop_miss();
+}
+
+inline void L2Slice::take_request(uint64_t cycle) {
+  RingQueue<Delayed>* from = nullptr;
+  if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
+  if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
+    from = &far_;
+  if (!from) return;
+  requests_.push_back(from->front().access);
+  from->pop_front();
+}
+
+/// Packets are refused, or no longer, from the next cycle on.
+void L2Slice::change_acceptance(uint64_t cycle) {
+  accepts_ = !accepts_;
+  if (accepts_)
+    refusals_.back().end = cycle + 1;
+  else
+    refusals_.push_back({cycle + 1, ~uint64_t{0}});
+}
+
+/// After the tick of `cycle`. Without room for what it makes, the slice waits until some is taken out.
+inline void L2Slice::set_wake(uint64_t cycle) {
+  const bool looks_up = !requests_.empty() && dram_room() && reply_room();
+  if (!from_dram_.empty() || (!cache_.miss_queue_empty() && dram_room()) ||
+      (cache_.ready() && reply_room()) || (looks_up && !refused_)) {
+    wake_ = cycle + 1;
+    return;
+  }
+  stalled_ = looks_up && port_free_at_ <= cycle + 1;
+  counted_until_ = cycle + 1;
+  wake_ = looks_up && !stalled_ ? port_free_at_ : ~uint64_t{0};
+  if (requests_.size() < spec_.l2.request_queue && !near_.empty())
+    wake_ = std::min(wake_, near_.front().ready);
+  if (!partitioned_) return;
+  if (requests_.size() < spec_.l2.request_queue && !far_.empty()) wake_ = std::min(wake_, far_.front().ready);
+  if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
+  if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
+  if ((stalled_ || has_output()) && !outdated_.empty()) wake_ = std::min(wake_, outdated_.front().ready);
 }
 
 void L2Slice::tick(uint64_t cycle) {
-  drop_outdated(cycle);
-  if (cache_.ready() && reply_room()) {
-    answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
+  count_until(cycle);
+  stalled_ = false;
+  if (partitioned_) {
+    drop_outdated(cycle);
+    take_far_data(cycle);
   }
-  if (!far_data_.empty() && far_data_.front().ready <= cycle) {
-    from_dram_.push_back({far_data_.front().address, far_data_.front().mshr});
-    far_data_.pop_front();
-    --waiting_for_far_;
-  }
+  if (cache_.ready() && reply_room()) answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
   if (!from_dram_.empty()) {
     cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
     from_dram_.pop_front();
     if (cache_.ready()) simt::prefetch(&accesses_[cache_.next_ready()]);
   }
-  if (!cache_.miss_queue_empty() && to_dram_.size() < spec_.l2.dram_queue) {
-    const CacheMiss& miss = cache_.front_miss();
-    const uint32_t home = partitions_.count() > 1 ? map_.slice_of(miss.address) : index_;
-    if (partitions_.of_slice(home) == partition_) {
-      const DramLocation where = map_.locate(miss.address);
-      to_dram_.push_back({miss.address, where.row, miss.mshr, miss.slot, in_channel_,
-                          static_cast<uint8_t>(where.bank), miss.sectors, miss.write});
-    } else {
-      FarMessage message;
-      message.ready = cycle + partitions_.there();
-      message.address = miss.address;
-      message.to = home;
-      message.from = index_;
-      message.mshr = miss.mshr;
-      message.access = miss.kind;
-      message.slot = miss.slot;
-      far_messages_.push_back(message);
-    }
-    cache().pop_miss();
-  }
+  if (!cache_.miss_queue_empty() && dram_room()) send_miss(cycle);
   look_up_next(cycle);
-  if (requests_.size() < spec_.l2.request_queue) {
-    RingQueue<Delayed>* from = nullptr;
-    if (!near_.empty() && near_.front().ready <= cycle) from = &near_;
-    if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
-      from = &far_;
-    if (from) {
-      requests_.push_back(from->front().access);
-      from->pop_front();
-    }
-  }
-  if (!requests_.empty() || !from_dram_.empty() || !cache_.miss_queue_empty() || cache_.ready()) {
-    wake_ = cycle + 1;
-    return;
-  }
-  wake_ = ~uint64_t{0};
-  if (!near_.empty()) wake_ = near_.front().ready;
-  if (!far_.empty()) wake_ = std::min(wake_, far_.front().ready);
-  if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
-  if (!asked_.empty()) wake_ = std::min(wake_, asked_.front().ready);
+  if (requests_.size() < spec_.l2.request_queue) take_request(cycle);
+  if (accepts_ != (requests_.size() + 3 < spec_.l2.request_queue)) change_acceptance(cycle);
+  set_wake(cycle);
 }
 
 CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {
   CacheAccess access;
   access.address = address;
-  access.set_address = map_.local_address(address);
+  access.set = map_.set_of(address);
   access.time = ++access_order_;
   access.write = modified;
   return cache().insert(access, sectors);

@@ -18,21 +18,38 @@ struct SliceActivity {
   uint64_t lookups = 0, hits = 0;  ///< of sectors; a sector missing in a copy is counted at its home slice
 };
 
+/// Which of a channel's slices have something to send: a bit for each.
+struct SliceOutputs {
+  uint32_t replies = 0;
+  uint32_t dram_requests = 0;
+};
+
 /// One L2 slice with its queues (docs/model/l2.md). Time is counted in L2 cycles. A request waits
 /// `l2.latency` cycles; then one lookup is made per cycle. Hits and writes are answered immediately, misses
 /// when DRAM, or the slice of another partition where the sector lives, has answered.
-class L2Slice {
+class alignas(64) L2Slice {
  public:
   static constexpr uint32_t an_sm = ~0u;
 
   L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
-          std::vector<Counters>& counters);
+          SliceOutputs& outputs, std::vector<Counters>& counters);
 
   /// A place for a packet, which it keeps while it is in the request network, and one sector of it until its
   /// reply has left the reply network: what moves through queues is the number of the place.
-  uint32_t place(const MemoryRequest& packet);
+  uint32_t place(const MemoryRequest& packet, uint32_t set);
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
-  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle);
+  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
+    const bool far = partitioned_ && partitions_.of_port(accesses_[packet].port) != partition_;
+    const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
+    for (uint32_t s = 0; s < sectors; ++s) {
+      const uint32_t access = s == 0 ? packet : place_of_sector(packet, s);
+      if (far)
+        insert_by_time(far_, {ready, access});
+      else
+        near_.push_back({ready, access});
+    }
+    wake_ = std::min(wake_, ready);
+  }
 
   /// A message between slices of different partitions.
   enum class FarKind : uint8_t {
@@ -54,19 +71,25 @@ class L2Slice {
   /// destination reaches that cycle.
   std::vector<FarMessage>& far_messages() { return far_messages_; }
   void arrive_from_far(const FarMessage& message);
-  /// Whether the slice accepts packets from the interconnect: its request queue has room for all sectors of
-  /// one.
-  bool accepts() const { return requests_.size() + 3 < spec_.l2.request_queue; }
+  /// L2 cycles [begin, end) in which the slice refuses packets from the interconnect: its request queue lacks
+  /// room for all sectors of one.
+  struct Refusal {
+    uint64_t begin, end;
+  };
+  /// In order; the last one's end is ~0 while it lasts. The caller removes them.
+  RingQueue<Refusal>& refused() { return refusals_; }
 
   void tick(uint64_t cycle);
-  /// Whether tick(cycle) would do anything.
-  bool due(uint64_t cycle) const { return wake_ <= cycle || (!outdated_.empty() && has_output()); }
-  /// L2 cycle before which the slice does nothing on its own; ~0 if never.
+  /// Counts what ticks before L2 cycle `end` would have, which were left out since they would have done the
+  /// same again.
+  void count_until(uint64_t end) {
+    if (!stalled_ || end <= counted_until_) return;
+    access_order_ += end - counted_until_;
+    counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail] += end - counted_until_;
+    counted_until_ = end;
+  }
+  /// L2 cycle before which a tick would do nothing; ~0 if never.
   uint64_t next_event() const { return wake_; }
-  /// Whether anything waits to leave the slice.
-  bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
-
-  bool has_reply() const { return !replies_.empty(); }
   /// A request of an SM, or of another port of the interconnect, or of another slice.
   struct alignas(64) Access {
     CacheAccess asked{};
@@ -75,17 +98,31 @@ class L2Slice {
     uint16_t port = 0;
   };
   const Access& operator[](uint32_t place) const { return accesses_[place]; }
-  /// The place of the reply that leaves next; the caller releases it.
+  /// Whether the reply network's input buffer has room for another of the slice's replies in interconnect
+  /// cycle `tick`.
+  bool has_network_room(uint64_t tick) {
+    for (; !departures_.empty() && departures_.front() <= tick; departures_.pop_front()) --in_network_;
+    return in_network_ < spec_.interconnect.input_buffer;
+  }
+  /// A reply leaves that buffer; its entry is free from interconnect cycle `tick`.
+  void reply_left(uint64_t tick) { departures_.push_back(tick); }
+  /// The place of the reply that enters it next; the caller releases it.
   uint32_t pop_reply() {
+    ++in_network_;
     const uint32_t reply = replies_.front();
+    if (!reply_room()) wake_ = 0;
     replies_.pop_front();
+    if (replies_.empty()) outputs_.replies &= ~in_outputs_;
     return reply;
   }
   void release(uint32_t place) { free_accesses_.push_back(place); }
 
-  bool has_dram_request() const { return !to_dram_.empty(); }
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
-  void pop_dram_request() { to_dram_.pop_front(); }
+  void pop_dram_request() {
+    if (!dram_room()) wake_ = 0;
+    to_dram_.pop_front();
+    if (to_dram_.empty()) outputs_.dram_requests &= ~in_outputs_;
+  }
   bool can_take_data() const { return from_dram_.size() < spec_.l2.fill_queue; }
   void take_data(const DramRequest& request) {
     from_dram_.push_back({request.address, request.mshr});
@@ -107,6 +144,7 @@ class L2Slice {
   const SectoredCache& cache() const { return cache_; }
   SectoredCache& cache() {
     refused_ = false;
+    if (stalled_) wake_ = 0;
     return cache_;
   }
   SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
@@ -116,53 +154,88 @@ class L2Slice {
     uint64_t ready;
     uint32_t access;
   };
+  /// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
+  template <typename T>
+  static void insert_by_time(RingQueue<T>& queue, T item) {
+    size_t at = queue.size();
+    while (at > 0 && queue[at - 1].ready > item.ready) --at;
+    queue.insert(at, std::move(item));
+  }
   /// A free place, whose contents are old.
   uint32_t take_place();
+  uint32_t place_of_sector(uint32_t packet, uint32_t sector);
+  void take_far_data(uint64_t cycle);
+  void send_miss(uint64_t cycle);
+  void take_request(uint64_t cycle);
+  void change_acceptance(uint64_t cycle);
+  void set_wake(uint64_t cycle);
   void look_up_next(uint64_t cycle);
   bool look_up(uint32_t place, uint64_t cycle);  ///< false: refused, to be retried
   void occupy_atomic_unit(uint32_t words, uint64_t cycle);
   void tell_of_write(uint64_t address, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
   void answer(uint32_t place, uint64_t cycle);
+  void send_data(const Access& access, uint64_t cycle);  ///< to the slice that asked
+  /// Whether anything waits to leave the slice.
+  bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
+  bool dram_room() const { return to_dram_.size() < spec_.l2.dram_queue; }
   bool reply_room() const { return replies_.size() < spec_.l2.reply_queue; }
 
-  // What the channel reads in every cycle.
+  struct Filled {
+    uint64_t address;
+    uint32_t mshr;
+  };
+  struct Outdated {
+    uint64_t ready, address;
+  };
+
+  // By the host's cache lines. What the channel reads in every cycle:
   uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies
   RingQueue<uint32_t> replies_;
   RingQueue<DramRequest> to_dram_;
+  SliceOutputs& outputs_;
+
+  // What the networks need:
+  std::vector<Access> accesses_;  // the cache's tokens are their places
+  std::vector<uint32_t> free_accesses_;
+  uint32_t in_outputs_;      // the slice's bit
+  uint32_t in_network_ = 0;  // replies in the reply network's input buffer, as far as departures_ were seen
+  uint32_t partition_;
+  bool partitioned_;
+  bool accepts_ = true;   // packets from the interconnect
+  bool refused_ = false;  // the first of requests_, by the cache as it is now
+  // Nothing happens until something arrives or leaves but that the first is refused again in each cycle,
+  // which has been counted for those before counted_until_.
+  bool stalled_ = false;
+
+  RingQueue<Delayed> near_;  // on their way to the request queue, from this side
+  RingQueue<uint32_t> requests_;
+  uint64_t port_free_at_ = 0;
+  uint64_t access_order_ = 0;
+
+  RingQueue<uint64_t> departures_;
+  RingQueue<Filled> from_dram_;
+  uint64_t counted_until_ = 0;
+  size_t looked_up_ = 0;                                      // requests, since the last prefetching
+  uint64_t atomic_unit_free_at_ = 0, atomic_unit_parts_ = 0;  // L2 cycle, and thousandths of one
 
   const Spec& spec_;
   const AddressMap& map_;
   uint32_t index_;  // of the GPU's slices
   uint16_t in_channel_;
   const L2Partitions& partitions_;
-  uint32_t partition_;
   std::vector<Counters>& counters_;
   std::vector<SliceActivity> activity_;  // by launch slot
   SectoredCache cache_;                  // also holds copies of lines whose home is in other partitions
-  RingQueue<Delayed> near_, far_;        // on their way to the request queue, by the side they come from
+  RingQueue<Refusal> refusals_;
+  RingQueue<Delayed> far_;  // as near_, from the other side
   // Requests from slices of other partitions. They need a separate path: queued behind requests that wait for
   // those slices, they would deadlock.
   RingQueue<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors requested from other slices
   RingQueue<FarMessage> far_data_;
-  struct Outdated {
-    uint64_t ready, address;
-  };
   RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
-  RingQueue<uint32_t> requests_;
-  bool refused_ = false;  // the first of them, by the cache as it is now
-  struct Filled {
-    uint64_t address;
-    uint32_t mshr;
-  };
-  RingQueue<Filled> from_dram_;
-  std::vector<Access> accesses_;  // the cache's tokens are their places
-  std::vector<uint32_t> free_accesses_;
-  uint64_t port_free_at_ = 0;
-  uint64_t atomic_unit_free_at_ = 0, atomic_unit_parts_ = 0;  // L2 cycle, and thousandths of one
-  uint64_t access_order_ = 0;
 };
 
 }  // namespace simt

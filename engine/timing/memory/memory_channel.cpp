@@ -1,6 +1,7 @@
 #include "timing/memory/memory_channel.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace simt {
 
@@ -11,109 +12,88 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
       dram_(spec.dram, counters_),
       core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
       core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
-      network_to_l2_{spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz},
-      dram_to_l2_{spec.clock.dram_mhz.khz, spec.clock.l2_mhz.khz},
       l2_to_core_{spec.clock.l2_mhz.khz, spec.clock.core_mhz.khz},
       l2_to_network_{spec.clock.l2_mhz.khz, spec.clock.interconnect_mhz.khz},
       l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
+      network_ticks_(spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz),
+      dram_ticks_(spec.clock.dram_mhz.khz, spec.clock.l2_mhz.khz),
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
                     (spec.address_map.slices_per_channel - 1)),
       network_(network),
+      packet_flits_(packet_flits(spec.interconnect)),
       first_slice_(channel * spec.address_map.slices_per_channel) {
   const uint32_t slices = spec.address_map.slices_per_channel;
+  slices_.reserve(slices);
   for (uint32_t s = 0; s < slices; ++s)
-    slices_.push_back(std::make_unique<L2Slice>(spec, map, partitions, first_slice_ + s, counters_));
-  refused_.resize(slices);
-  departures_.resize(slices);
-  in_network_.resize(slices);
+    slices_.emplace_back(spec, map, partitions, first_slice_ + s, outputs_, counters_);
   own_credit_.resize(slices);
   last_served_ = slices - 1;
 }
 
-void MemoryChannel::prefetch(uint64_t end) const {
-  for (const auto& slice : slices_) slice->prefetch_accesses(l2_tick_, end);
+void MemoryChannel::prefetch(uint64_t end) {
+  for (L2Slice& slice : slices_) slice.prefetch_accesses(l2_tick_, end);
   if (dram_.idle()) return;
   const uint64_t dram_end = l2_to_dram_.after(end - 1);
-  dram_.for_each_arriving(dram_tick_, dram_end,
-                          [this](const DramRequest& r) { slices_[r.slice]->prefetch_mshr(r); });
-  dram_.for_each_arriving(dram_tick_, dram_end,
-                          [this](const DramRequest& r) { slices_[r.slice]->prefetch_line(r); });
+  dram_.for_each_arriving(dram_ticks_.tick(), dram_end,
+                          [this](const DramRequest& r) { slices_[r.slice].prefetch_mshr(r); });
+  dram_.for_each_arriving(dram_ticks_.tick(), dram_end,
+                          [this](const DramRequest& r) { slices_[r.slice].prefetch_line(r); });
 }
 
-void MemoryChannel::send_replies(uint64_t tick) {
-  for (uint32_t s = 0; s < slices_.size(); ++s) {
-    if (!slices_[s]->has_reply()) continue;
-    if (in_network_[s] >= spec_.interconnect.input_buffer)
-      while (!departures_[s].empty() && departures_[s].front() <= tick) {
-        departures_[s].pop_front();
-        --in_network_[s];
-      }
-    if (in_network_[s] >= spec_.interconnect.input_buffer) continue;
-    ++in_network_[s];
-    const uint32_t reply = slices_[s]->pop_reply();
-    const L2Slice::Access& access = (*slices_[s])[reply];
+inline void MemoryChannel::send_replies(uint64_t tick) {
+  for (uint32_t rest = outputs_.replies; rest; rest &= rest - 1) {
+    const auto s = static_cast<uint32_t>(std::countr_zero(rest));
+    L2Slice& slice = slices_[s];
+    if (!slice.has_network_room(tick)) continue;
+    const uint32_t reply = slice.pop_reply();
+    const L2Slice::Access& access = slice[reply];
     network_.queue(first_slice_ + s)
-        .push_back({tick, packet_flits(spec_.interconnect, !access.asked.write), 1, reply, access.port,
-                    access.asked.slot});
+        .push_back({tick, packet_flits_[!access.asked.write], 1, reply, access.port, access.asked.slot});
   }
 }
 
-void MemoryChannel::refuse(uint32_t s) {
-  RingQueue<Refusal>& refused = refused_[s];
-  if (!refused.empty() && refused.back().end == l2_tick_)
-    ++refused.back().end;
+inline void MemoryChannel::give_back_credit(uint32_t slice) {
+  if (own_credit_[slice] > 0)
+    --own_credit_[slice];
   else
-    refused.push_back({l2_tick_, l2_tick_ + 1});
+    --shared_credit_;
 }
 
-bool MemoryChannel::has_reply() const {
-  return std::any_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->has_reply(); });
-}
-
-bool MemoryChannel::dram_works() const {
-  if (!dram_.idle() || !controller_.empty()) return true;
-  for (const auto& slice : slices_)
-    if (slice->has_dram_request()) return true;
+inline bool MemoryChannel::take_dram_request(uint32_t slices, uint64_t now) {
+  for (; slices; slices &= slices - 1) {
+    const auto s = static_cast<uint32_t>(std::countr_zero(slices));
+    L2Slice& slice = slices_[s];
+    if (!slice.can_take_data()) continue;
+    const bool own = own_credit_[s] < 1;
+    if (!own && shared_credit_ >= shared_limit_) continue;
+    const DramRequest& request = slice.front_dram_request();
+    if (dram_.full(request.write)) return true;
+    ++(own ? own_credit_[s] : shared_credit_);
+    controller_.push_back({now + spec_.dram.latency, request});
+    slice.pop_dram_request();
+    last_served_ = s;
+    return true;
+  }
   return false;
 }
 
 /// `now`: the tick's L2 cycle.
-void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
+inline void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
   if (dram_.has_returned()) {
     const DramRequest& request = dram_.front_returned();
-    if (slices_[request.slice]->can_take_data()) {
-      slices_[request.slice]->take_data(request);
-      if (own_credit_[request.slice] > 0)
-        --own_credit_[request.slice];
-      else
-        --shared_credit_;
+    if (slices_[request.slice].can_take_data()) {
+      slices_[request.slice].take_data(request);
+      give_back_credit(request.slice);
       dram_.pop_returned();
     }
   }
   if (!spec_.dram.simple) dram_.tick(tick);
-  for (uint32_t slice : dram_.writes_done()) {
-    if (own_credit_[slice] > 0)
-      --own_credit_[slice];
-    else
-      --shared_credit_;
-  }
+  for (uint32_t slice : dram_.writes_done()) give_back_credit(slice);
   dram_.writes_done().clear();
 
-  for (uint32_t i = 0; i < slices_.size(); ++i) {
-    const uint32_t s = (last_served_ + 1 + i) % static_cast<uint32_t>(slices_.size());
-    L2Slice& slice = *slices_[s];
-    if (!slice.has_dram_request() || !slice.can_take_data()) continue;
-    const bool own = own_credit_[s] < 1;
-    if (!own && shared_credit_ >= shared_limit_) continue;
-    if (dram_.full(slice.front_dram_request().write)) break;
-    if (own)
-      ++own_credit_[s];
-    else
-      ++shared_credit_;
-    controller_.push_back({now + spec_.dram.latency, slice.front_dram_request()});
-    slice.pop_dram_request();
-    last_served_ = s;
-    break;
+  if (const uint32_t asking = outputs_.dram_requests) {
+    const uint32_t before = (uint32_t{2} << last_served_) - 1;  // in turn
+    if (!take_dram_request(asking & ~before, now)) take_dram_request(asking & before, now);
   }
   if (controller_.empty() || controller_.front().ready > now) return;
   if (spec_.dram.simple) {
@@ -128,10 +108,8 @@ void MemoryChannel::dram_tick(uint64_t tick, uint64_t now) {
 uint64_t MemoryChannel::next_l2_event() const {
   if (!dram_.idle()) return l2_tick_;
   uint64_t next = controller_.empty() ? ~uint64_t{0} : controller_.front().ready;
-  for (const auto& slice : slices_) {
-    if (slice->has_output()) return l2_tick_;
-    next = std::min(next, slice->next_event());
-  }
+  if (outputs_.replies != 0 || outputs_.dram_requests != 0) return l2_tick_;
+  for (const L2Slice& slice : slices_) next = std::min(next, slice.next_event());
   return next == ~uint64_t{0} ? next : std::max(next, l2_tick_);
 }
 
@@ -150,27 +128,22 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
     if (next > l2_tick_) {
       // Nothing happens before L2 cycle `next`; the ticks of the other domains until then have no effect.
       l2_tick_ = std::min(next, l2_end);
-      network_tick_ = std::max(network_tick_, l2_to_network_.after(l2_tick_ - 1));
-      dram_tick_ = std::max(dram_tick_, l2_to_dram_.after(l2_tick_ - 1));
-      network_due_ = network_to_l2_.at_or_after(network_tick_);
-      dram_due_ = dram_to_l2_.at_or_after(dram_tick_);
+      network_ticks_.skip_to(l2_to_network_.after(l2_tick_ - 1));
+      dram_ticks_.skip_to(l2_to_dram_.after(l2_tick_ - 1));
       continue;
     }
     // In each step, replies leave first, then DRAM runs, then the slices.
-    for (; network_due_ <= l2_tick_; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-      if (has_reply()) send_replies(network_tick_);
-    for (; dram_due_ <= l2_tick_; dram_due_ = dram_to_l2_.at_or_after(++dram_tick_))
-      if (dram_works()) dram_tick(dram_tick_, dram_due_);
-    for (uint32_t s = 0; s < slices_.size(); ++s) {
-      L2Slice& slice = *slices_[s];
-      if (!slice.due(l2_tick_)) continue;
-      if (!slice.accepts()) refuse(s);
-      slice.tick(l2_tick_);
-    }
+    for (; network_ticks_.due() <= l2_tick_; network_ticks_.advance())
+      if (outputs_.replies) send_replies(network_ticks_.tick());
+    for (; dram_ticks_.due() <= l2_tick_; dram_ticks_.advance())
+      if (dram_works()) dram_tick(dram_ticks_.tick(), dram_ticks_.due());
+    for (L2Slice& slice : slices_)
+      if (slice.next_event() <= l2_tick_) slice.tick(l2_tick_);
     ++l2_tick_;
   }
-  for (; network_tick_ < network_end; network_due_ = network_to_l2_.at_or_after(++network_tick_))
-    if (has_reply()) send_replies(network_tick_);
+  for (L2Slice& slice : slices_) slice.count_until(l2_end);
+  for (; network_ticks_.tick() < network_end; network_ticks_.advance())
+    if (outputs_.replies) send_replies(network_ticks_.tick());
 }
 
 }  // namespace simt

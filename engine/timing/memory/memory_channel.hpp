@@ -1,6 +1,6 @@
 #pragma once
+#include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "stats/counters.hpp"
@@ -25,20 +25,10 @@ class MemoryChannel {
   /// Runs all ticks up to and including those of core cycle `last_core_cycle`.
   void run(uint64_t last_core_cycle);
 
-  /// L2 cycles [begin, end) in which a slice refuses packets.
-  struct Refusal {
-    uint64_t begin, end;
-  };
-  /// Those of slice `s` since the caller emptied the list, in order.
-  RingQueue<Refusal>& refused(uint32_t s) { return refused_[s]; }
-  /// A reply of slice `s` leaves the reply network's input buffer; its entry is free from interconnect cycle
-  /// `tick`.
-  void reply_left(uint32_t s, uint64_t tick) { departures_[s].push_back(tick); }
-
-  L2Slice& slice(uint32_t s) { return *slices_[s]; }
+  L2Slice& slice(uint32_t s) { return slices_[s]; }
   const DramChannel& dram() const { return dram_; }
   void append_bank_activity(std::vector<BankActivity>& out) const {
-    dram_.append_bank_activity(dram_tick_, out);
+    dram_.append_bank_activity(dram_ticks_.tick(), out);
   }
   std::vector<Counters>& counters() { return counters_; }
   /// Core cycle before which nothing happens here; ~0 if never.
@@ -47,38 +37,39 @@ class MemoryChannel {
  private:
   /// Brings what the L2 cycles before `end` will touch into the host's caches, all at once: the last window
   /// left little there.
-  void prefetch(uint64_t end) const;
-  bool has_reply() const;  ///< whether a slice has one to send
+  void prefetch(uint64_t end);
   void send_replies(uint64_t tick);
-  /// Slice `s` refuses packets in the L2 cycle at hand.
-  void refuse(uint32_t s);
   void dram_tick(uint64_t tick, uint64_t now);
+  /// Takes a request for DRAM from the first of these slices whose turn it is and that can send one. Returns
+  /// whether the search is over.
+  bool take_dram_request(uint32_t slices, uint64_t now);
+  /// A slice's request has left DRAM.
+  void give_back_credit(uint32_t slice);
   /// Whether a tick of the DRAM could do more than refresh banks, which can be made up for.
-  bool dram_works() const;
+  bool dram_works() const { return !dram_.idle() || !controller_.empty() || outputs_.dram_requests != 0; }
   uint64_t next_l2_event() const;
 
   const Spec& spec_;
   std::vector<Counters> counters_;
-  std::vector<std::unique_ptr<L2Slice>> slices_;
+  SliceOutputs outputs_;
+  std::vector<L2Slice> slices_;
   DramChannel dram_;
-  ClockRatio core_to_l2_, core_to_network_, network_to_l2_, dram_to_l2_, l2_to_core_, l2_to_network_,
-      l2_to_dram_;
-  uint64_t l2_tick_ = 0, network_tick_ = 0, dram_tick_ = 0;  // next to run
-  uint64_t network_due_ = 0, dram_due_ = 0;                  // their L2 cycles
+  ClockRatio core_to_l2_, core_to_network_, l2_to_core_, l2_to_network_, l2_to_dram_;
+  // The next to run.
+  uint64_t l2_tick_ = 0;
+  TickSequence network_ticks_, dram_ticks_;  // with their L2 cycles
   // Requests between the slices and the DRAM scheduler, with the L2 cycle in which they reach it.
   struct Delayed {
     uint64_t ready;
     DramRequest request;
   };
   RingQueue<Delayed> controller_;
-  uint32_t last_served_ = 0;  // slice
-  std::vector<uint32_t> own_credit_;
+  uint32_t last_served_ = 0;          // slice
+  std::vector<uint32_t> own_credit_;  // of the slices
   uint32_t shared_credit_ = 0, shared_limit_;
   Crossbar& network_;
+  std::array<uint32_t, 2> packet_flits_;
   uint32_t first_slice_;  // of the GPU's slices
-  std::vector<RingQueue<Refusal>> refused_;
-  std::vector<RingQueue<uint64_t>> departures_;
-  std::vector<uint64_t> in_network_;
 };
 
 }  // namespace simt

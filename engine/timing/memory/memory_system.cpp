@@ -8,7 +8,7 @@
 namespace simt {
 MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
     : spec_(spec),
-      map_(spec.address_map, spec.dram, reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)),
+      map_(spec),
       partitions_(spec),
       core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
       network_to_core_{spec.clock.interconnect_mhz.khz, spec.clock.core_mhz.khz},
@@ -20,17 +20,13 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
                        {spec.interconnect.look_ahead, spec.interconnect.sm_port_sectors, 1}),
       reply_network_(static_cast<uint32_t>(slices_.size()), ports(spec), spec.interconnect.arbiter,
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
+      packet_flits_(packet_flits(spec.interconnect)),
       network_counters_(launch_slots) {
   const uint32_t per_channel = spec.address_map.slices_per_channel;
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
     channels_.push_back(
         std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c, launch_slots));
-    for (uint32_t s = 0; s < per_channel; ++s) {
-      SlicePort& port = slices_[c * per_channel + s];
-      port.slice = &channels_[c]->slice(s);
-      port.channel = channels_[c].get();
-      port.in_channel = s;
-    }
+    for (uint32_t s = 0; s < per_channel; ++s) slices_[c * per_channel + s].slice = &channels_[c]->slice(s);
   }
 }
 
@@ -52,7 +48,10 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   for (uint32_t s = first * per_channel; s < last * per_channel; ++s) {
     SlicePort& port = slices_[s];
     deliver(port, delivered_until_);
-    if (port.buffer.empty()) port.channel->refused(port.in_channel).clear();
+    RingQueue<L2Slice::Refusal>& refused = port.slice->refused();
+    // Those before are of no more use; the last may go on.
+    if (port.buffer.empty())
+      while (!refused.empty() && refused.front().end < delivered_until_) refused.pop_front();
   }
   for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
 }
@@ -88,12 +87,12 @@ void MemorySystem::advance_replies(Cycle end) {
             port.last_reply = due, port.last_replies = 1;
           else if (++port.last_replies > width)
             ++port.last_reply, port.last_replies = 1;
-          SlicePort& sender = slices_[from];
-          sender.channel->reply_left(sender.in_channel, tick + credit_delay);
-          const L2Slice::Access& access = (*sender.slice)[packet.number];
+          L2Slice& sender = slice(from);
+          sender.reply_left(tick + credit_delay);
+          const L2Slice::Access& access = sender[packet.number];
           port.replies.push_back(
               {access.asked.address, access.token, port.last_reply, access.asked.kind, access.asked.write});
-          sender.slice->release(packet.number);
+          sender.release(packet.number);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];
         });
@@ -102,11 +101,11 @@ void MemorySystem::advance_replies(Cycle end) {
 }
 
 void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
-  RingQueue<MemoryChannel::Refusal>& refused = port.channel->refused(port.in_channel);
+  RingQueue<L2Slice::Refusal>& refused = port.slice->refused();
   while (!port.buffer.empty()) {
     uint64_t at = std::max(port.next_arrival, port.buffer.front().l2_cycle);
     while (!refused.empty() && refused.front().begin <= at) {
-      at = std::max(at, refused.front().end);
+      at = std::max(at, std::min(refused.front().end, l2_end));
       if (at >= l2_end) break;
       refused.pop_front();
     }
@@ -128,11 +127,12 @@ void MemorySystem::advance_requests(Cycle end) {
     std::vector<MemoryRequest>& requests = ports_[sm].requests;
     if (requests.empty()) continue;
     for (const MemoryRequest& r : requests) {
-      const uint32_t to = partitions_.slice_for(r, map_.slice_of(r.address));
+      const AddressMap::Home home = map_.home_of(r.address);
+      const uint32_t to = partitions_.slice_for(r, home.slice);
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-      request_network_.queue(sm).push_back({core_to_network_.after(r.cycle),
-                                            packet_flits(spec_.interconnect, carries_data), r.sectors,
-                                            slices_[to].slice->place(r), static_cast<uint16_t>(to), r.slot});
+      request_network_.queue(sm).push_back({core_to_network_.after(r.cycle), packet_flits_[carries_data],
+                                            r.sectors, slices_[to].slice->place(r, home.set),
+                                            static_cast<uint16_t>(to), r.slot});
     }
     requests.clear();
     request_network_.notice(sm);

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -86,8 +87,6 @@ class MemorySystem {
   /// Between the request network and a slice.
   struct alignas(64) SlicePort {
     L2Slice* slice = nullptr;
-    MemoryChannel* channel = nullptr;
-    uint32_t in_channel = 0;    // which of the channel's slices
     uint64_t busy_until = 0;    // network cycle, with packets of several flits
     uint64_t next_arrival = 0;  // L2 cycle after the last packet taken
     RingQueue<Arrival> buffer{};
@@ -110,6 +109,7 @@ class MemorySystem {
   std::vector<Port> ports_;
   Crossbar request_network_;
   Crossbar reply_network_;
+  std::array<uint32_t, 2> packet_flits_;
   uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
   std::vector<Counters> network_counters_;  // per launch slot

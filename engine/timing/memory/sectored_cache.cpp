@@ -41,6 +41,7 @@ void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
   inverse_ways_ = ways_ > 0 ? ~uint64_t{0} / ways_ + 1 : 0;
   lines_.assign(count, Line{});
+  links_.assign(count, Link{});
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   sets_.assign(spec_.sets, Set{});
@@ -68,6 +69,7 @@ void SectoredCache::invalidate() {
     for (uint32_t line = s * ways_ + sets_[s].used; line-- > s * ways_;) {
       line_index_.erase(lines_[line].tag, line);
       lines_[line] = Line{};
+      links_[line] = Link{};
     }
     sets_[s] = Set{};
   }
@@ -75,27 +77,23 @@ void SectoredCache::invalidate() {
   free_lines_ = lines_.size();
 }
 
-bool SectoredCache::evictable(const Line& line) const {
+inline bool SectoredCache::evictable(const Line& line) const {
   if (line.reserved) return false;
   // Modified lines are kept until enough of the cache is modified.
   return !line.modified || modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
 }
 
-void SectoredCache::unlink(uint32_t set, uint32_t line) {
-  Line& l = lines_[line];
-  (l.previous == none ? sets_[set].oldest : lines_[l.previous].next) = l.next;
-  (l.next == none ? sets_[set].newest : lines_[l.next].previous) = l.previous;
-  l.previous = l.next = none;
-  l.in_order = false;
+inline void SectoredCache::unlink(uint32_t set, uint32_t line) {
+  const Link link = links_[line];
+  (link.previous == none ? sets_[set].oldest : links_[link.previous].next) = link.next;
+  (link.next == none ? sets_[set].newest : links_[link.next].previous) = link.previous;
 }
 
-void SectoredCache::append(uint32_t set, uint32_t line) {
-  Line& l = lines_[line];
-  l.previous = sets_[set].newest;
-  l.next = none;
-  (l.previous == none ? sets_[set].oldest : lines_[l.previous].next) = line;
-  sets_[set].newest = line;
-  l.in_order = true;
+inline void SectoredCache::append(uint32_t set, uint32_t line) {
+  const uint32_t previous = std::exchange(sets_[set].newest, line);
+  links_[line] = {previous, none};
+  (previous == none ? sets_[set].oldest : links_[previous].next) = line;
+  lines_[line].in_order = true;
 }
 
 uint32_t SectoredCache::find_victim(uint32_t set) const {
@@ -104,7 +102,7 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_) {
-    for (uint32_t line = s.oldest; line != none; line = lines_[line].next) {
+    for (uint32_t line = s.oldest; line != none; line = links_[line].next) {
       if (evictable(lines_[line])) return line;
       awaits |= lines_[line].reserved != 0;
     }
@@ -126,8 +124,8 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
   return valid ? first + static_cast<uint32_t>(way) : none;
 }
 
-SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
-  line = find_line(line_address(access.address));
+inline SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
+  line = find_line(access);
   if (line == none) {
     line = find_victim(set_of(access));
     return line == none ? Probe::Refused : Probe::Miss;
@@ -146,10 +144,10 @@ bool SectoredCache::contains(uint64_t address) const {
 }
 
 bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
-  if (find_line(line_address(access.address)) != none) return true;
+  if (find_line(access) != none) return true;
   const uint32_t set = set_of(access);
   size_t free = ways_ - sets_[set].used;
-  for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = lines_[line].next)
+  for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = links_[line].next)
     free += evictable(lines_[line]);
   return free >= 2;
 }
@@ -159,7 +157,7 @@ CacheOutcome SectoredCache::refuse(CacheFailure failure) {
   return CacheOutcome::ReservationFail;
 }
 
-void SectoredCache::touch(uint32_t line, uint64_t time) {
+inline void SectoredCache::touch(uint32_t line, uint64_t time) {
   if (replacement_) replacement_->used(line, time);
   if (!renewed_by_use_) return;
   const uint32_t set = set_of_line(line);
@@ -199,7 +197,7 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   append(set, line);
 }
 
-void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
+inline void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!l.modified) ++modified_lines_;
@@ -213,23 +211,66 @@ void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
   l.modified |= bit;
 }
 
-CacheOutcome SectoredCache::access(const CacheAccess& access) {
-  failure_ = CacheFailure::None;
-  write_sent_ = false;
-  evicted_sectors_ = 0;
-  uint32_t line = none;
-  const Probe found = probe(access, line);
-  if (!access.write) {
-    if (found == Probe::Refused && allocate_on_miss_) return refuse(CacheFailure::Line);
-    return read(access, found, line);
+inline uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
+  uint32_t mshr = free_mshr_;
+  if (mshr == none) {
+    mshr = static_cast<uint32_t>(mshrs_.size());
+    mshrs_.emplace_back();
+  } else {
+    free_mshr_ = mshrs_[mshr].next;
+    if (free_mshr_ != none) simt::prefetch(&mshrs_[free_mshr_]);
   }
-  if (found == Probe::Hit) return write_hit(access, line);
-  if (found == Probe::Refused && spec_.write_allocation != CacheWriteAllocation::None)
-    return refuse(CacheFailure::Line);
-  return write_miss(access, found, line);
+  mshrs_[mshr] = Mshr{};
+  mshrs_[mshr].address = address;
+  mshrs_[mshr].line = line;
+  mshr_lists_.insert(
+      address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
+      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
+  ++mshrs_used_;
+  return mshr;
 }
 
-CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_t line) {
+inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
+  Mshr& m = mshrs_[mshr];
+  m.atomic |= access.atomic;
+  if (m.count++ == 0) {
+    m.token = access.token;
+    return;
+  }
+  uint32_t w;
+  if (free_waiting_.empty()) {
+    w = static_cast<uint32_t>(waiting_.size());
+    waiting_.emplace_back();
+  } else {
+    w = free_waiting_.back();
+    free_waiting_.pop_back();
+  }
+  waiting_[w] = {access.token, none};
+  (m.second == none ? m.second : waiting_[m.last].next) = w;
+  m.last = w;
+}
+
+inline void SectoredCache::free_mshr(uint32_t mshr) {
+  mshr_lists_.erase(mshrs_[mshr].address, mshr,
+                    [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
+  mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
+  --mshrs_used_;
+}
+
+inline void SectoredCache::arrive(uint32_t line, uint32_t sector, uint32_t mshr) {
+  Line& l = lines_[line];
+  const auto bit = static_cast<uint8_t>(1u << sector);
+  if (!(l.reserved & bit)) return;
+  l.reserved &= static_cast<uint8_t>(~bit);
+  l.valid |= bit;
+  if (l.modified_on_fill & bit)
+    modify(line, sector, written_[line][sector]);
+  else if (mshrs_[mshr].atomic)
+    modify(line, sector, ~0u);
+  l.modified_on_fill &= static_cast<uint8_t>(~bit);
+}
+
+inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_t line) {
   if (found == Probe::Hit) {
     touch(line, access.time);
     if (access.atomic) modify(line, sector_of(access.address), ~0u);
@@ -275,6 +316,22 @@ CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_
   if (found == Probe::HitReserved) return CacheOutcome::HitReserved;
   if (merged && !allocate_on_miss_) return CacheOutcome::HitReserved;
   return found == Probe::SectorMiss ? CacheOutcome::SectorMiss : CacheOutcome::Miss;
+}
+
+CacheOutcome SectoredCache::access(const CacheAccess& access) {
+  failure_ = CacheFailure::None;
+  write_sent_ = false;
+  evicted_sectors_ = 0;
+  uint32_t line = none;
+  const Probe found = probe(access, line);
+  if (!access.write) {
+    if (found == Probe::Refused && allocate_on_miss_) return refuse(CacheFailure::Line);
+    return read(access, found, line);
+  }
+  if (found == Probe::Hit) return write_hit(access, line);
+  if (found == Probe::Refused && spec_.write_allocation != CacheWriteAllocation::None)
+    return refuse(CacheFailure::Line);
+  return write_miss(access, found, line);
 }
 
 void SectoredCache::pass_on(const CacheAccess& access) {
@@ -389,19 +446,6 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   ready_tail_ = mshr;
 }
 
-void SectoredCache::arrive(uint32_t line, uint32_t sector, uint32_t mshr) {
-  Line& l = lines_[line];
-  const auto bit = static_cast<uint8_t>(1u << sector);
-  if (!(l.reserved & bit)) return;
-  l.reserved &= static_cast<uint8_t>(~bit);
-  l.valid |= bit;
-  if (l.modified_on_fill & bit)
-    modify(line, sector, written_[line][sector]);
-  else if (mshrs_[mshr].atomic)
-    modify(line, sector, ~0u);
-  l.modified_on_fill &= static_cast<uint8_t>(~bit);
-}
-
 uint64_t SectoredCache::pop_ready() {
   const uint32_t mshr = ready_head_;
   Mshr& m = mshrs_[mshr];
@@ -449,7 +493,7 @@ CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors
 std::vector<CacheLine> SectoredCache::contents() const {
   std::vector<CacheLine> found;
   for (const Set& set : sets_)
-    for (uint32_t number = set.oldest; number != none; number = lines_[number].next) {
+    for (uint32_t number = set.oldest; number != none; number = links_[number].next) {
       const Line& l = lines_[number];
       CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, {}};
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
@@ -503,52 +547,6 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
 void SectoredCache::drop(uint64_t address) {
   const uint32_t line = find_line(line_address(address));
   if (line != none) lines_[line].valid &= static_cast<uint8_t>(~(1u << sector_of(address)));
-}
-
-uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
-  uint32_t mshr = free_mshr_;
-  if (mshr == none) {
-    mshr = static_cast<uint32_t>(mshrs_.size());
-    mshrs_.emplace_back();
-  } else {
-    free_mshr_ = mshrs_[mshr].next;
-    if (free_mshr_ != none) simt::prefetch(&mshrs_[free_mshr_]);
-  }
-  mshrs_[mshr] = Mshr{};
-  mshrs_[mshr].address = address;
-  mshrs_[mshr].line = line;
-  mshr_lists_.insert(
-      address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
-      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
-  ++mshrs_used_;
-  return mshr;
-}
-
-void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
-  Mshr& m = mshrs_[mshr];
-  m.atomic |= access.atomic;
-  if (m.count++ == 0) {
-    m.token = access.token;
-    return;
-  }
-  uint32_t w;
-  if (free_waiting_.empty()) {
-    w = static_cast<uint32_t>(waiting_.size());
-    waiting_.emplace_back();
-  } else {
-    w = free_waiting_.back();
-    free_waiting_.pop_back();
-  }
-  waiting_[w] = {access.token, none};
-  (m.second == none ? m.second : waiting_[m.last].next) = w;
-  m.last = w;
-}
-
-void SectoredCache::free_mshr(uint32_t mshr) {
-  mshr_lists_.erase(mshrs_[mshr].address, mshr,
-                    [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
-  mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
-  --mshrs_used_;
 }
 
 }  // namespace simt

@@ -23,9 +23,8 @@ struct CacheAccess {
   uint64_t address = 0;  ///< in the sector (line, if not sectored)
   uint64_t token = 0;    ///< identifies the access to the caller
   uint64_t time = 0;
-  uint64_t set_address =
-      0;  ///< chooses the set, if another address than `address` does (L2 slices); 0: `address`
-  uint32_t set = unknown;    ///< which it chooses, once prefetch_found() has looked it up
+  uint32_t set = unknown;    ///< if the caller knows it; otherwise `address` chooses it
+  uint32_t line = unknown;   ///< that may hold it, from prefetch_found()
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
   bool write = false;
   bool atomic = false;  ///< a read that leaves the sector modified
@@ -102,16 +101,19 @@ class SectoredCache {
     line_index_.prefetch(line_address(address));
     mshr_lists_.prefetch(unit_address(address));
   }
-  /// What access() will touch beyond the indices: the line, or the first candidate for replacement.
+  /// Next, what access() will touch beyond the indices: the line, or the first candidate for replacement.
   void prefetch_found(CacheAccess& access) const {
-    const uint32_t line = line_index_.likely(line_address(access.address));
-    if (line != none) {
-      simt::prefetch(&lines_[line]);
-      return;
-    }
-    access.set = set_of(access);
-    const Set& set = sets_[access.set];
-    if (set.oldest != none) simt::prefetch(&lines_[set.oldest]);
+    access.line = line_index_.likely(line_address(access.address));
+    const uint32_t line = access.line != none ? access.line : sets_[set_of(access)].oldest;
+    if (line == none) return;
+    simt::prefetch(&lines_[line]);
+    simt::prefetch(&links_[line]);
+  }
+  /// Last, the index of a line that will be replaced.
+  void prefetch_replaced(const CacheAccess& access) const {
+    if (access.line != none) return;
+    const Set& set = sets_[set_of(access)];
+    if (set.used == ways_ && set.oldest != none) line_index_.prefetch(lines_[set.oldest].tag);
   }
   void prefetch_mshr(uint32_t mshr, uint64_t address) const {
     simt::prefetch(&mshrs_[mshr]);
@@ -155,11 +157,14 @@ class SectoredCache {
   // A sector is reserved (being read), valid (same as memory), modified, or invalid (none of these).
   struct Line {
     uint64_t tag = 0;                               // line address
-    uint32_t previous = none, next = none;          // of the set's replacement order, oldest first
     uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
     uint8_t readable = 0;                           // modified sectors with all bytes known
     uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
     bool in_order = false;                          // holds a tag
+  };
+  /// In the set's replacement order, oldest first.
+  struct Link {
+    uint32_t previous = none, next = none;
   };
   struct Set {
     uint32_t oldest = none, newest = none;
@@ -191,8 +196,7 @@ class SectoredCache {
   }
   uint32_t set_of(uint64_t address) const { return set_index_(address, address >> line_shift_, spec_.sets); }
   uint32_t set_of(const CacheAccess& access) const {
-    if (access.set != CacheAccess::unknown) return access.set;
-    return set_of(access.set_address != 0 ? access.set_address : access.address);
+    return access.set != CacheAccess::unknown ? access.set : set_of(access.address);
   }
   uint32_t set_of_line(uint32_t line) const {
     return ways_ == 1 ? line : static_cast<uint32_t>(static_cast<Wide>(line) * inverse_ways_ >> 64);
@@ -218,6 +222,12 @@ class SectoredCache {
   uint32_t find_line(uint64_t line_address) const {
     return line_index_.find(line_address, [this](uint32_t line) { return lines_[line].tag; });
   }
+  uint32_t find_line(const CacheAccess& access) const {
+    const uint64_t address = line_address(access.address);
+    const bool known =
+        access.line < lines_.size() && lines_[access.line].tag == address && lines_[access.line].in_order;
+    return known ? access.line : find_line(address);
+  }
   uint32_t find_mshr(uint64_t unit_address) const {
     return mshr_lists_.find(
         unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; },
@@ -241,6 +251,7 @@ class SectoredCache {
   uint64_t inverse_ways_ = 0;  // 2^64 / ways, rounded up: exact for numbers of 32 bits
   bool allocate_on_miss_;
   std::vector<Line> lines_;
+  std::vector<Link> links_;                                 // of the lines
   std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
   std::vector<Set> sets_;
   AddressIndex line_index_;

@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <bit>
 #include <vector>
 
 #include "timing/memory/dram_scheduler.hpp"
+#include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -49,29 +49,28 @@ class FirstReady final : public DramScheduler {
     if (queues[b].requests.empty()) queued &= ~(uint64_t{1} << b);
     --pending_;
     if (write_mode_) --pending_writes_;
-    turn = (turn + 1) % spec_.banks;
+    turn = (turn + 1) & (spec_.banks - 1);
     return true;
   }
 
  private:
   static constexpr uint32_t no_row = ~0u;
   struct Queue {
-    std::vector<DramRequest> requests;  ///< oldest first
-    uint32_t serving = no_row;          ///< row served until no request needs it
+    RingQueue<DramRequest> requests;  ///< oldest first
+    uint32_t serving = no_row;        ///< row served until no request needs it
   };
 
   static void take(Queue& queue, uint32_t current_row, DramRequest& chosen) {
-    std::vector<DramRequest>& requests = queue.requests;
-    const auto find_row = [&](uint32_t row) {
-      return std::find_if(requests.begin(), requests.end(),
-                          [row](const DramRequest& r) { return r.row == row; });
+    RingQueue<DramRequest>& requests = queue.requests;
+    const auto find_row = [&](size_t from, uint32_t row) {
+      while (from < requests.size() && requests[from].row != row) ++from;
+      return from;
     };
-    if (queue.serving == no_row)
-      queue.serving = find_row(current_row) != requests.end() ? current_row : requests.front().row;
-    const auto found = find_row(queue.serving);
-    chosen = *found;
+    size_t found = find_row(0, queue.serving == no_row ? current_row : queue.serving);
+    if (found == requests.size()) found = 0;
+    chosen = requests[found];
     requests.erase(found);
-    if (find_row(queue.serving) == requests.end()) queue.serving = no_row;
+    queue.serving = find_row(found, chosen.row) == requests.size() ? no_row : chosen.row;
   }
 
   const DramSpec spec_;

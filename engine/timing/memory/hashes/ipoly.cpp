@@ -4,6 +4,7 @@
 
 #include "timing/memory/hash.hpp"
 #include "timing/memory/hashes/bit_mask.hpp"
+#include "timing/memory/xor_table.hpp"
 
 namespace simt {
 namespace {
@@ -28,55 +29,40 @@ constexpr std::array<uint32_t, 13> irreducible = {0x0, 0x1,  0x3,  0x3, 0x3, 0x5
 
 static_assert(most_ipoly == 1u << (irreducible.size() - 1));
 
-/// The remainders of the addresses' bytes, which add up to that of the address.
-struct Remainders {
-  std::array<std::array<uint16_t, 256>, 8> of{};
+/// Remainders of words, without the index.
+using Remainders = XorTable<uint16_t>;
 
-  template <size_t N>
-  explicit Remainders(const std::array<uint64_t, N>& rows) {
-    fill([&](uint32_t bit) {
-      uint32_t remainder = 0;
-      for (size_t i = 0; i < N; ++i) remainder |= static_cast<uint32_t>(rows[i] >> bit & 1) << i;
-      return remainder;
-    });
-  }
-  explicit Remainders(uint32_t degree) {
-    std::array<uint32_t, 64> powers{};
-    for (uint32_t power = 1; uint32_t& each : powers) {
-      each = power;
-      power <<= 1;
-      if (power >> degree & 1) power ^= 1u << degree | irreducible[degree];
-    }
-    fill([&](uint32_t bit) { return powers[bit]; });
-  }
-  uint32_t hash(uint64_t high, uint32_t index) const {
-    for (size_t byte = 0; high; ++byte, high >>= 8) index ^= of[byte][high & 0xff];
-    return index;
-  }
+template <size_t N>
+Remainders remainders_of(const std::array<uint64_t, N>& rows) {
+  return Remainders([&](uint32_t bit) {
+    uint32_t remainder = 0;
+    for (size_t i = 0; i < N; ++i) remainder |= static_cast<uint32_t>(rows[i] >> bit & 1) << i;
+    return remainder;
+  });
+}
 
- private:
-  template <class OfBit>
-  void fill(OfBit&& of_bit) {
-    for (uint32_t byte = 0; byte < of.size(); ++byte)
-      for (uint32_t value = 1; value < 256; ++value)
-        of[byte][value] =
-            static_cast<uint16_t>(of[byte][value & (value - 1)] ^
-                                  of_bit(8 * byte + static_cast<uint32_t>(std::countr_zero(value))));
+Remainders remainders_of(uint32_t degree) {
+  std::array<uint32_t, 64> powers{};
+  for (uint32_t power = 1; uint32_t& each : powers) {
+    each = power;
+    power <<= 1;
+    if (power >> degree & 1) power ^= 1u << degree | irreducible[degree];
   }
-};
+  return Remainders([&](uint32_t bit) { return powers[bit]; });
+}
 
 /// By degree.
 std::vector<Remainders> all_remainders() {
   std::vector<Remainders> all;
   for (uint32_t degree = 0; degree < irreducible.size(); ++degree) {
     if (degree == 4)
-      all.emplace_back(ipoly16);
+      all.push_back(remainders_of(ipoly16));
     else if (degree == 5)
-      all.emplace_back(ipoly32);
+      all.push_back(remainders_of(ipoly32));
     else if (degree == 6)
-      all.emplace_back(ipoly64);
+      all.push_back(remainders_of(ipoly64));
     else
-      all.emplace_back(degree);
+      all.push_back(remainders_of(degree));
   }
   return all;
 }
@@ -92,14 +78,16 @@ const Registered<SliceHash> ipoly_slices{
      slice_of,
      /*power_of_two_channels=*/true,
      /*exact_slices=*/0,
-     most_ipoly}};
+     most_ipoly,
+     /*linear=*/true}};
 
 const Registered<SliceHash> ipoly_slices_modulo{
     {{"ipoly_modulo", "ipoly over the next power of two of slices, modulo the slices.", "Accel-Sim"},
      slice_of,
      /*power_of_two_channels=*/false,
      /*exact_slices=*/0,
-     most_ipoly}};
+     most_ipoly,
+     /*linear=*/true}};
 
 const Registered<SetIndex> ipoly_sets{
     {{"ipoly", "Remainder of the line's number as a polynomial over GF(2).", "Rau, ISCA 1991; GPGPU-Sim"},
@@ -114,7 +102,7 @@ const Registered<SetIndex> ipoly_sets{
 uint32_t ipoly_hash(uint64_t high, uint32_t index, uint32_t n) {
   static const std::vector<Remainders> remainders = all_remainders();
   const auto degree = static_cast<size_t>(std::bit_width(n) - 1);
-  return degree == 0 || degree >= remainders.size() ? index : remainders[degree].hash(high, index);
+  return degree == 0 || degree >= remainders.size() ? index : index ^ remainders[degree](high);
 }
 
 }  // namespace simt

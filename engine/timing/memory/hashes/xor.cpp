@@ -11,7 +11,10 @@ const Registered<SliceHash> xor_slices{
        const uint32_t channel = (a.channel ^ static_cast<uint32_t>(a.high)) & (n.channels_up - 1);
        return channel % n.channels * n.slices_per_channel + a.low;
      },
-     /*power_of_two_channels=*/true}};
+     /*power_of_two_channels=*/true,
+     /*exact_slices=*/0,
+     /*most_slices=*/0,
+     /*linear=*/true}};
 
 const Registered<SetIndex> xor_sets{
     {{"xor", "XOR of the lowest bits of the line's number with as many bits above them.", "GPGPU-Sim"},
