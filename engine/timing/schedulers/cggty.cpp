@@ -16,7 +16,8 @@ class GreedyThenYoungest final : public WarpScheduler {
 };
 
 const Registered<SchedulerPolicy> registered_cggty{
-    {{"cggty", "Compiler-guided greedy then youngest: the same warp while it is ready, else the highest slot.",
+    {{"cggty",
+      "Compiler-guided greedy then youngest: the same warp while it is ready, else the highest slot.",
       "Huerta et al., MICRO 2025"},
      make_scheduler<GreedyThenYoungest>}};
 
