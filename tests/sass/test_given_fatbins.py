@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -112,6 +112,7 @@ def test_the_command_shows_what_a_fatbin_holds(tmp_path: Path) -> None:
 
 
 @settings(max_examples=25, deadline=None)
+@example("none", [(41324, 0)], 0)  # an architecture of 0
 @given(
     st.sampled_from(PACKINGS),
     st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=4),

@@ -245,6 +245,10 @@ def _entries(data: Buffer, place: int, end: int, name: str) -> Iterator[_Entry]:
                 f"payload, where {end - place} bytes are left"
             )
         if kind in (_KIND_PTX, _KIND_CODE):
+            if not 10 <= arch <= 999:
+                raise PtxError(
+                    f"{name}: damaged: the entry at {place} is for sm_{arch}, expected two or three digits"
+                )
             yield _Entry(kind, place, arch, data[begin : begin + (compressed or size)], flags, unpacked)
         place = begin + size
 
