@@ -102,10 +102,9 @@ class Waves:
         from scipy.special import stdtrit
 
         rate = self._rate()
-        end, counters = self._now
+        _, counters = self._now
         residence = self._residence(rate, instructions)
         left = max(0.0, instructions - counters["warp_instructions"]) / rate
-        total = end + left + TAIL * residence
         x = np.log(self._rates())
         squares = max(float(((x - x.mean()) ** 2).sum()), float((np.diff(x) ** 2).sum()) / 2)
         deviation, worth = _PRIOR
@@ -120,4 +119,4 @@ class Waves:
         finished = counters["finished_instructions"] / counters["ctas_finished"]
         other_work = abs(math.log(max(1.0, finished) * self._launch.cta_count / max(1.0, instructions)))
         per_cycle = spread + UNCERTAIN * (drift + other_work)
-        return (left * per_cycle + TAIL * residence) / total
+        return (left * per_cycle + TAIL * residence) / self.cycles(instructions)
