@@ -27,7 +27,7 @@ SEEN_BY_PROGRAMS = ("sm_version", "dram.capacity_gib")
 def arithmetic(warp: Warp, seed: int) -> None:
     """Every unit, separately and combined, with results needed immediately and later."""
     for i, opcode in enumerate(
-        ("IADD3", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "TEX", "UIADD3", "BRA")
+        ("IADD3", "IMAD", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "TEX", "UIADD3", "BRA")
     ):
         for k in range(4):
             warp.op(opcode, 8 + (i + k) % 12, (8 + k, 9 + (seed + k) % 8, 16 + k))
@@ -77,14 +77,15 @@ def scattered(warp: Warp, seed: int) -> None:
 
 
 def jumping(warp: Warp, seed: int) -> None:
-    """Code in three lines of one instruction-cache set, the first of which is used in every iteration; then
-    what else has a latency of its own.
+    """Code and constants in three lines of one set of their caches, the first of which is used in every
+    iteration; then what else has a latency of its own.
     """
     for i in range(4):
         for line in (0, 1 + i % 2):
             warp.pc = line << 16
             for _ in range(4):
                 warp.op("FFMA", 8, (9, 10))
+            warp.memory("LDC", [GLOBAL + (line << 16)] * 32, 4, 13, (13,))
             warp.op("BRA")
     warp.op("I2F.U32", 8, (8,))
     warp.op("FFMA", 8, (8, 10))
@@ -146,6 +147,7 @@ CONSTANTS = {
     "constant_cache.latency": 26,
     "constant_cache.miss_latency": 79,
     "constant_cache.l1.sets": 2,
+    "constant_cache.l1.ways": 2,
 }
 SMALL_L1 = {"l1.adaptive": False, "l1.cache.sets": 2, "l1.cache.ways": 4}
 SMALL_L2 = {"l2.slice.sets": 2, "l2.slice.ways": 4}
@@ -176,6 +178,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "sm.front_end.instruction_cache": [FETCHING, {**FETCHING, "sm.front_end.instruction_cache.l0_lines": 2}],
     "sm.scheduler.active_warps": [{"sm.scheduler.policy": "two_level", "sm.scheduler.active_warps": 3}],
     "sm.scheduler.dual_issue_different_units": [{"sm.scheduler.issue_width": 2}],
+    "sm.multiplications_on_fp32": [{"sm.units.int.count": 4}],
     "sm.units.int": [{"sm.units.int.count": 4}],
     "sm.units.branch": [{"sm.units.branch.count": 4}],
     "sm.register_file": [COLLECTOR, READ_PORTS, {"sm.register_file.registers": 16384}],
