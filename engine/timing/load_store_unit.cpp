@@ -15,6 +15,14 @@ uint32_t own_latency(uint32_t latency, uint32_t overhead) {
   return latency > overhead ? latency - overhead : 1;
 }
 
+/// Lines that the transactions, which are in the order of their addresses, are in, but for the first.
+uint32_t further_lines(const std::vector<Transaction>& transactions, uint32_t line_bytes) {
+  uint32_t lines = 0;
+  for (size_t i = 1; i < transactions.size(); ++i)
+    lines += transactions[i].address / line_bytes != transactions[i - 1].address / line_bytes;
+  return lines;
+}
+
 }  // namespace
 
 LoadStoreUnit::LoadStoreUnit(const Spec& spec, const CoreTraits& traits, uint16_t sm, WarpTable& warps,
@@ -67,6 +75,7 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   Counters& counters = counters_[instruction.slot];
   if (instruction.space == MemorySpace::Shared) {
     instruction.outstanding = 1;
+    instruction.further_lines = 0;
     if (instruction.mask == 0) return;
     ++counters[store ? Counter::shared_stores : Counter::shared_loads];
     counters[Counter::shared_wavefronts] += instruction.passes;
@@ -81,7 +90,10 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
     return;
   }
   instruction.outstanding = store ? 0 : static_cast<uint32_t>(instruction.transactions.size());
+  instruction.further_lines = 0;
   if (instruction.transactions.empty()) return;
+  if (spec_.l1.line_interval > 0 && operation == Operation::Load && !bypasses(instruction))
+    instruction.further_lines = further_lines(instruction.transactions, spec_.l1.cache.line_bytes);
   const uint64_t sectors = instruction.transactions.size();
   if (operation == Operation::Atomic || operation == Operation::Reduction) {
     ++counters[Counter::atomic_requests];
@@ -153,14 +165,23 @@ void LoadStoreUnit::complete(uint32_t in_flight) {
   pool_.release(in_flight);
 }
 
-void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes) {
+void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes, Cycle now) {
   InFlight& instruction = pool_[in_flight];
   const Operation operation = instruction.instruction->fixed.operation;
   if (operation == Operation::Atomic || operation == Operation::Reduction)
     warps_.atomics_returned(instruction.warp, lanes);
   if (operation == Operation::BulkLoad || operation == Operation::AsyncCopy) other_bytes_ += sector_bytes;
   --instruction.outstanding;
-  if (instruction.outstanding == 0 && dispatch_ != in_flight) complete(in_flight);
+  if (instruction.outstanding == 0 && dispatch_ != in_flight) arrived(in_flight, now);
+}
+
+/// All data of the instruction are there. What the L1 had leaves it in two steps, each of which moves one line per
+/// interval, and one instruction after the other.
+void LoadStoreUnit::arrived(uint32_t in_flight, Cycle now) {
+  const Cycle step = Cycle{pool_[in_flight].further_lines} * spec_.l1.line_interval;
+  if (leaving_.empty() && step == 0) return complete(in_flight);
+  const Cycle after_others = leaving_.empty() ? 0 : leaving_.back().ready + step;
+  leaving_.push_back({in_flight, std::max(now + 2 * step, after_others)});
 }
 
 bool LoadStoreUnit::take_results(Cycle now) {
@@ -326,7 +347,9 @@ bool LoadStoreUnit::look_up(Cycle now) {
       if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight)
         pool_.release(entry.in_flight);
     } else if (outcome == CacheOutcome::Hit) {
-      finish_transaction(entry.in_flight, 0);
+      finish_transaction(entry.in_flight, 0, now);
+    } else {
+      pool_[entry.in_flight].further_lines = 0;  // data that come from the L2 arrive one after the other
     }
   }
   return changed;
@@ -445,6 +468,10 @@ bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, si
     changed = true;
   }
   for (uint32_t n = 0; n < width_ && !l1_.miss_queue_empty() && drain_miss(now); ++n) changed = true;
+  for (; !leaving_.empty() && leaving_.front().ready <= now; changed = true) {
+    complete(leaving_.front().in_flight);
+    leaving_.pop_front();
+  }
   if (queued_ > 0) changed |= look_up(now);
   if (!bypassing_.empty()) changed |= drain_bypassing(now);
   if (dispatch_ != InFlightPool::none) changed |= dispatch(now);
@@ -456,6 +483,7 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
   if (blocked_by_network_) return now + 1;
   if (!shared_pipe_.empty()) next = std::min(next, std::max(now + 1, shared_pipe_.front().ready));
   if (!bypassing_.empty()) next = std::min(next, std::max(now + 1, bypassing_.front().ready));
+  if (!leaving_.empty()) next = std::min(next, std::max(now + 1, leaving_.front().ready));
   if (queued_ > 0)
     for (const Bank& bank : banks_)
       if (!bank.queue.empty() && bank.queue.front().ready > now)

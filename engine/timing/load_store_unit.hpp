@@ -40,7 +40,7 @@ class LoadStoreUnit {
       }
       const Done done = results_[i];
       results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
-      finish_transaction(done.in_flight, done.lanes);
+      finish_transaction(done.in_flight, done.lanes, now);
     }
     if (!shared_pipe_.empty() || !bypassed_.empty() || l1_.ready()) changed |= take_results(now);
     return changed;
@@ -100,7 +100,7 @@ class LoadStoreUnit {
     MemoryRequest request{};
     Cycle ready = 0;
   };
-  struct SharedEntry {
+  struct Delayed {
     uint32_t in_flight = 0;
     Cycle ready = 0;
   };
@@ -123,7 +123,8 @@ class LoadStoreUnit {
   bool bypass(InFlight& instruction, Cycle now);
   bool drain_bypassing(Cycle now);
   void count_failure(const Bank& bank, Cycle times);
-  void finish_transaction(uint32_t in_flight, uint32_t lanes);
+  void finish_transaction(uint32_t in_flight, uint32_t lanes, Cycle now);
+  void arrived(uint32_t in_flight, Cycle now);
   void complete(uint32_t in_flight);
   AccessKind kind_of(const InFlight& instruction) const;
   bool bypasses(const InFlight& instruction) const;
@@ -139,7 +140,8 @@ class LoadStoreUnit {
   LineAssembly arriving_;
   std::vector<Bank> banks_;
   uint32_t queued_ = 0;  // in all of them
-  RingQueue<SharedEntry> shared_pipe_;
+  RingQueue<Delayed> leaving_;  // loads of which all data has arrived, on their way out of the L1
+  RingQueue<Delayed> shared_pipe_;
   RingQueue<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;
   uint32_t l1_latency_;

@@ -250,6 +250,8 @@ inline constexpr Range sets{0, limits::number, true};
         "Sectors that bypass the L1 per core cycle.") \
   FIELD(uint32_t, access_interval, "core cycles", (Range{1, 64}), \
         "From one access that the load/store unit accepts to the next instruction, at least.") \
+  FIELD(uint32_t, line_interval, "core cycles", (Range{0, 64}), \
+        "For each line of a load that hits but its first, in each of two steps.") \
   FIELD(uint32_t, bypass_latency, "core cycles", ranges::number, \
         "Of loads that bypass the L1, until they leave for the interconnect.") \
   FIELD(bool, flush_at_kernel_end, "", ranges::none, "The L1 is invalidated at the end of each kernel.") \

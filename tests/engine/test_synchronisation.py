@@ -236,6 +236,29 @@ def test_loads_that_bypass_the_l1_take_their_time_to_leave(tmp_path: Path) -> No
     assert late - early == 25
 
 
+def loads_of_lines(lines: int, destination: int, source: int) -> Warp:
+    """Ten loads of the same `lines` lines, the first of which misses the L1."""
+    w = Warp()
+    for i in range(10):
+        w.memory("LDG.E", [GLOBAL + 512 * (lane % lines) for lane in LANES], 4, destination + i, (source + i,))
+    return w
+
+
+@pytest.mark.parametrize("lines", [1, 2, 12, 32])
+def test_lines_of_a_hit_leave_the_l1_in_two_steps(lines: int, tmp_path: Path) -> None:
+    trace = write_kernel(tmp_path / "t", [[loads_of_lines(lines, destination=9, source=8)]])
+    at_once, one_by_one = (cycles(trace, "h100", {"l1.line_interval": n}) for n in (0, 1))
+    assert one_by_one - at_once == 9 * 2 * (lines - 1)
+
+
+def test_lines_of_other_loads_leave_the_l1_meanwhile(tmp_path: Path) -> None:
+    """Loads of eight warps, which wait for none: their lines pass the two steps as fast as they are looked up."""
+    trace = write_kernel(tmp_path / "t", [[loads_of_lines(32, destination=40, source=8)] * 8])
+    at_once, one_by_one = (cycles(trace, "h100", {"l1.line_interval": n}) for n in (0, 1))
+    assert at_once > 8 * 10 * 32
+    assert 0 < one_by_one - at_once <= 2 * 31
+
+
 def test_shared_structures_accept_an_access_per_interval(tmp_path: Path) -> None:
     """A warp of each sub-core loads 30 times; a sub-core alone sends an access every 4 cycles."""
 

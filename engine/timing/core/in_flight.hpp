@@ -21,6 +21,7 @@ struct InFlight {
   uint16_t slot = 0;                      ///< launch slot
   MemorySpace space = MemorySpace::None;  ///< after resolving generic addresses
   uint32_t passes = 0;                    ///< shared memory: passes left
+  uint32_t further_lines = 0;             ///< of a load that hits the L1: lines but for the first
   uint32_t outstanding = 0;               ///< transactions whose data has not returned
   uint32_t async_group = 0;
   bool counts_as_store = false;  ///< a reduction that the warp's end waits for, as for a store

@@ -8,7 +8,8 @@
 namespace simt {
 
 /// Assigns SMs and slices to the parts of a partitioned L2. Each part caches what its SMs read: a slice has a
-/// partner in each other part, which keeps copies of its lines.
+/// partner in each other part, which keeps copies of its lines. SMs that share an instruction cache are in one
+/// part, the next ones in the next: CTAs that follow each other are placed in different GPCs.
 class L2Partitions {
  public:
   explicit L2Partitions(const Spec& spec)
@@ -23,7 +24,7 @@ class L2Partitions {
   /// Partition of an SM, or of a shared instruction cache, which is located with the first of its SMs.
   uint32_t of_port(uint32_t port) const {
     const uint32_t sm = port < sms_ ? port : (port - sms_) * sms_of_a_cache_;
-    return sm * count_ / sms_;
+    return sm / sms_of_a_cache_ % count_;
   }
   /// The slice that receives a request whose address lives in slice `home`: reads go to the SM's own part.
   /// Writes and atomics are performed at home.

@@ -449,6 +449,7 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     values.put("load_store.sub_core_queue", 0, "mechanism of Accel-Sim: one register shared by the sub-cores")
     for memory in ("l1", "shared_memory"):
         values.put(f"{memory}.access_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
+    values.put("l1.line_interval", 0, "mechanism of Accel-Sim: data take no time")
     values.put("shared_memory.atomic_interval", 0, "mechanism of Accel-Sim: as loads")
     values.put("shared_memory.operand_bandwidth", 0, "mechanism of Accel-Sim: operands take no bandwidth")
 

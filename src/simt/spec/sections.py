@@ -298,6 +298,8 @@ class L1(Section):
     """Sectors that bypass the L1 per core cycle."""
     access_interval: Annotated[int, Quantity("core cycles", 1, 64)]
     """From one access that the load/store unit accepts to the next instruction, at least."""
+    line_interval: Annotated[int, Quantity("core cycles", 0, 64)]
+    """For each line of a load that hits but its first, in each of two steps."""
     bypass_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Of loads that bypass the L1, until they leave for the interconnect."""
     flush_at_kernel_end: Flag
