@@ -139,7 +139,7 @@ class LoadStoreUnit {
   uint64_t l1_changes_ = 0;
   LineAssembly arriving_;
   std::vector<Bank> banks_;
-  uint32_t queued_ = 0;  // in all of them
+  uint32_t queued_ = 0;         // in all of them
   RingQueue<Delayed> leaving_;  // loads of which all data has arrived, on their way out of the L1
   RingQueue<Delayed> shared_pipe_;
   RingQueue<Bypassing> bypassing_;  // loads

@@ -8,8 +8,8 @@
 namespace simt {
 
 /// Assigns SMs and slices to the parts of a partitioned L2. Each part caches what its SMs read: a slice has a
-/// partner in each other part, which keeps copies of its lines. SMs that share an instruction cache are in one
-/// part, the next ones in the next: CTAs that follow each other are placed in different GPCs.
+/// partner in each other part, which keeps copies of its lines. SMs that share an instruction cache are in
+/// one part, the next ones in the next: CTAs that follow each other are placed in different GPCs.
 class L2Partitions {
  public:
   explicit L2Partitions(const Spec& spec)
