@@ -240,7 +240,9 @@ def loads_of_lines(lines: int, destination: int, source: int) -> Warp:
     """Ten loads of the same `lines` lines, the first of which misses the L1."""
     w = Warp()
     for i in range(10):
-        w.memory("LDG.E", [GLOBAL + 512 * (lane % lines) for lane in LANES], 4, destination + i, (source + i,))
+        w.memory(
+            "LDG.E", [GLOBAL + 512 * (lane % lines) for lane in LANES], 4, destination + i, (source + i,)
+        )
     return w
 
 
@@ -252,7 +254,7 @@ def test_lines_of_a_hit_leave_the_l1_in_two_steps(lines: int, tmp_path: Path) ->
 
 
 def test_lines_of_other_loads_leave_the_l1_meanwhile(tmp_path: Path) -> None:
-    """Loads of eight warps, which wait for none: their lines pass the two steps as fast as they are looked up."""
+    """Eight warps whose loads wait for none: lines pass the two steps as fast as they are looked up."""
     trace = write_kernel(tmp_path / "t", [[loads_of_lines(32, destination=40, source=8)] * 8])
     at_once, one_by_one = (cycles(trace, "h100", {"l1.line_interval": n}) for n in (0, 1))
     assert at_once > 8 * 10 * 32
