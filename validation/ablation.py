@@ -40,6 +40,7 @@ OFF: dict[str, dict[str, Any]] = {
     "wide shared accesses": {"shared_memory.wide_accesses_take_wavefronts": False},
     "queues of the sub-cores": {"load_store.sub_core_queue": 0},
     "access interval": {"l1.access_interval": 1, "shared_memory.access_interval": 1},
+    "lines of a load": {"l1.line_interval": 0},
     "latency of L1 bypass": {"l1.bypass_latency": 0},
     "rate of CTA dispatch": {
         f"launch.{name}": 0
