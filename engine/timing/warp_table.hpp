@@ -131,14 +131,9 @@ class WarpTable {
     masks_changed_ |= 1u << scheduler;
     return masks_[scheduler];
   }
-  bool any_masks_changed() const { return masks_changed_ != 0; }
-  /// Whether a scheduler's masks may have changed since the last call.
-  bool take_masks_changed(uint32_t scheduler) {
-    const uint32_t bit = 1u << scheduler;
-    const bool changed = masks_changed_ & bit;
-    masks_changed_ &= ~bit;
-    return changed;
-  }
+  /// Bit per scheduler whose masks may have changed since they were last forgotten.
+  uint32_t masks_changed() const { return masks_changed_; }
+  void forget_masks_changed(uint32_t scheduler) { masks_changed_ &= ~(1u << scheduler); }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
   uint32_t scheduler_of(uint32_t w) const { return w - place_of(w) * schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << place_of(w); }
@@ -269,11 +264,23 @@ class WarpTable {
     return copies > 0 || warp.outstanding_atomics > 0;
   }
   void finish(uint32_t w);
-  /// Brings the masks up to date with the warp: all, and those of the front end.
+  /// A warp's bit in the masks of its scheduler, which will be changed.
+  struct Place {
+    SchedulerMasks& masks;
+    uint64_t bit;
+  };
+  Place change_at(uint32_t w) {
+    const uint32_t place = place_of(w);
+    return {change_masks(w - place * schedulers_), uint64_t{1} << place};
+  }
+  /// Brings the masks up to date with the warp: all, those of the front end, and those of the instruction
+  /// that is next now, if the warp had one before.
   void refresh(uint32_t w);
   void refresh_fetch(uint32_t w);
-  void check_registers(uint32_t w);
-  void check_issue_rule(uint32_t w, const DecodedInstruction& next);
+  void refresh_next(uint32_t w, Place at);
+  void check_registers(uint32_t w, const DecodedInstruction& next, Place at);
+  void check_registers(uint32_t w) { check_registers(w, next_instruction(w), change_at(w)); }
+  void check_issue_rule(uint32_t w, const DecodedInstruction& next, Place at);
   void take_due_dependences();
   void lower_counter(uint32_t w, uint32_t counter);
   void update_async_wait(uint32_t w);

@@ -31,7 +31,7 @@ class OperandCollector {
   explicit OperandCollector(const SmSpec& spec);
 
   /// Bit per unit whose issue latches have no room for an instruction of the scheduler.
-  uint32_t refused(uint32_t scheduler) const { return refused_[divided_ ? scheduler : 0]; }
+  uint32_t refused(uint32_t scheduler) const { return refused_[part_of(scheduler)]; }
   void issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint32_t in_flight);
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
@@ -39,7 +39,21 @@ class OperandCollector {
   /// Occupies the banks of the registers the instruction writes, from register `written` on. False if one of
   /// them is already being written. A bank accepts one register per cycle: if two of the instruction's
   /// registers share a bank, `written` advances to the second, which is left for the next cycle.
-  bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint8_t& written);
+  bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
+                  uint8_t& written) {
+    uint64_t taken = 0;
+    for (uint8_t i = written; i < instruction.write_count; ++i) {
+      const uint64_t bank = uint64_t{1} << bank_of(instruction.writes_at[i], warp, scheduler);
+      if (taken & bank) {
+        written = i;
+        return false;
+      }
+      if (banks_written_ & bank) return false;
+      banks_written_ |= bank;
+      taken |= bank;
+    }
+    return true;
+  }
 
   /// Ends the cycle's register writes; call once per cycle, after its steps.
   void end_cycle() { banks_written_ = 0; }
@@ -89,23 +103,29 @@ class OperandCollector {
     const uint32_t n = reg + warp;
     return (power_of_two_ ? n & (banks_ - 1) : n % banks_) + (divided_ ? scheduler * banks_ : 0);
   }
+  /// The index of what schedulers share, unless the SM is divided.
+  uint32_t part_of(uint32_t scheduler) const { return divided_ ? scheduler : 0; }
   bool allocate(size_t unit);
+  void pass_on();
+  void read_operands();
 
   bool divided_;
   uint32_t entries_;  // latches of each unit
-  uint32_t all_entries_;
-  uint32_t banks_;  // from which a scheduler's instructions read
+  uint32_t banks_;    // from which a scheduler's instructions read
   bool power_of_two_;
   std::array<uint32_t, max_sub_cores> usable_collectors_{};  // by scheduler: bit per collector
   std::array<uint32_t, max_sub_cores> refused_{};
-  uint32_t busy_collectors_ = 0;  // bit per collector
-  uint32_t all_collectors_ = 0;
+  uint32_t busy_collectors_ = 0;   // bit per collector
   uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
   // Bit per ready collector that found its execute latch full, which has not been emptied since.
   uint32_t blocked_collectors_ = 0;
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
-  uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
-  uint64_t issued_ = 0;         // instructions
+  // Those of them whose oldest instruction found no collector, none of which has become free since: all, and
+  // by the part of the SM whose collectors it may use.
+  uint32_t issue_stalled_ = 0;
+  std::array<uint32_t, max_sub_cores> stalled_in_{};
+  uint32_t ready_units_ = 0;  // bit per unit with a full execute latch
+  uint64_t issued_ = 0;       // instructions
   std::vector<Collector> collectors_;
   std::array<Latches, unit_count> issue_{};
   std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};

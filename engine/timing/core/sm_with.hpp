@@ -21,7 +21,8 @@ class SmWith final : public Sm {
  private:
   void tick(Cycle now, bool arrivals);
   void issue(Cycle now);
-  void issue_from(uint32_t scheduler, uint64_t waiting, Cycle now);
+  void issue_from(uint32_t scheduler, Cycle now);
+  void issue_warp(uint32_t scheduler, uint32_t w, uint64_t chosen, uint64_t others, Cycle now);
   void issue_instruction(uint32_t w, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
   uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
@@ -89,22 +90,19 @@ uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
   if (membars_) check_membars();
-  const uint32_t count = spec_.sm.sub_cores;
   const uint32_t first = issue_first_;
-  if (ctas_.resident() > 0) issue_first_ = first + 1 < count ? first + 1 : 0;
-  if (!warps_.any_masks_changed() && issuable_ == 0) return;
-  for (uint32_t i = 0, s = first; i < count; ++i, s = s + 1 < count ? s + 1 : 0) {
-    // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
-    // of this one.
-    if (!warps_.take_masks_changed(s) && !(issuable_ >> s & 1)) continue;
-    const WarpTable::SchedulerMasks& m = warps_.masks(s);
-    const uint64_t waiting = m.waiting();
-    const uint32_t some = m.issuable(waiting) != 0;
-    issuable_ = (issuable_ & ~(1u << s)) | some << s;
-    if (m.resident != 0 && core_.may_issue(s, now))
-      issue_from(s, waiting, now);
-    else
-      recorder_.count_scheduler(s, waiting, 0, 0);
+  if (ctas_.resident() > 0) issue_first_ = first + 1 < spec_.sm.sub_cores ? first + 1 : 0;
+  // In turn, from the first on. If none of a scheduler's warps could issue and none has changed, what the
+  // recorder has of the last cycle is true of this one.
+  const uint32_t later = ~0u << first;
+  for (const uint32_t part : {later, ~later}) {
+    uint32_t left = part;
+    while (const uint32_t some = left & (warps_.masks_changed() | issuable_)) {
+      const auto s = static_cast<uint32_t>(std::countr_zero(some));
+      left = part & (~1u << s);
+      warps_.forget_masks_changed(s);
+      issue_from(s, now);
+    }
   }
 }
 
@@ -118,24 +116,36 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
+void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
-  schedulers_[s]->begin_cycle(warps_);
-  uint64_t could_issue = available(s, m.issuable(waiting), 0, now);
-  const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
-  if (position < 0) {
-    recorder_.count_scheduler(s, waiting, 0, could_issue);
-    return;
+  uint64_t waiting = m.waiting(), ready = m.issuable(waiting), could_issue = 0, chosen = 0;
+  issuable_ = (issuable_ & ~(1u << s)) | uint32_t{ready != 0} << s;
+  uint32_t w = 0;
+  if (m.resident != 0 && core_.may_issue(s, now)) {
+    schedulers_[s]->begin_cycle(warps_);
+    could_issue = available(s, ready, 0, now);
+    const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
+    if (position >= 0) {
+      changed_ = true;
+      chosen = uint64_t{1} << position;
+      w = warps_.slot_at(s, static_cast<uint32_t>(position));
+      if (!constant_operand_there(w, now)) {
+        waiting = m.waiting();
+        ready = m.issuable(waiting);
+        could_issue &= ~chosen;
+        chosen = 0;
+        core_.operand_missing(s, now);
+      }
+    }
   }
-  const uint64_t chosen = uint64_t{1} << position;
-  const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(position));
-  changed_ = true;
-  if (!constant_operand_there(w, now)) {
-    recorder_.count_scheduler(s, m.waiting(), 0, could_issue & ~chosen);
-    core_.operand_missing(s, now);
-    return;
-  }
-  recorder_.count_scheduler(s, waiting, chosen, could_issue);
+  recorder_.count_scheduler(s, waiting, ready, chosen, could_issue);
+  if (chosen) issue_warp(s, w, chosen, could_issue & ~chosen, now);
+}
+
+/// Issues the chosen warp's instructions. others: warps that could have issued too.
+template <CoreModel Core>
+void SmWith<Core>::issue_warp(uint32_t s, uint32_t w, uint64_t chosen, uint64_t others, Cycle now) {
+  const WarpTable::SchedulerMasks& m = warps_.masks(s);
   uint32_t used_units = 0;
   const uint32_t width = spec_.sm.scheduler.issue_width;
   for (uint32_t n = 0; n < width; ++n) {
@@ -146,9 +156,9 @@ void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
       used_units |= units_excluded_by(warps_.next_instruction(w).unit);
     issue_instruction(w, now);
   }
-  schedulers_[s]->issued(position);
+  schedulers_[s]->issued(std::countr_zero(chosen));
   // A warp that may issue in the next cycle comes into the host's caches meanwhile.
-  if (const uint64_t others = could_issue & ~chosen) {
+  if (others) {
     const uint64_t later = others & ~(chosen | (chosen - 1));
     warps_.prefetch(warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(later ? later : others))));
   }
