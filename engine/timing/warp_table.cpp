@@ -185,20 +185,6 @@ void WarpTable::drop(uint32_t w) {
   refresh(w);
 }
 
-void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
-  Warp& warp = warps_[w];
-  if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
-    Latency& l = latency(*warp.kernel, instruction);
-    l.cycles -= static_cast<int64_t>(time_);
-    ++l.issued;
-  }
-  add(warp.pending, instruction.writes);
-  if (instruction.memory_pipeline || instruction.constant_load)
-    add(instruction.constant_load || instruction.fixed.space == MemorySpace::Shared ? warp.pending_short
-                                                                                    : warp.pending_long,
-        instruction.writes);
-}
-
 void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
   if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {

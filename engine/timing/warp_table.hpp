@@ -177,7 +177,19 @@ class WarpTable {
     set_fetch_pending(w, false);
   }
 
-  void reserve(uint32_t w, const DecodedInstruction& instruction);
+  /// An instruction of the warp has issued: the registers that it writes are pending until release().
+  void reserve(uint32_t w, const DecodedInstruction& instruction) {
+    Warp& warp = warps_[w];
+    if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
+      Latency& l = latency(*warp.kernel, instruction);
+      l.cycles -= static_cast<int64_t>(time_);
+      ++l.issued;
+    }
+    add(warp.pending, instruction.writes);
+    if (!instruction.memory_pipeline && !instruction.constant_load) return;
+    const bool soon = instruction.constant_load || instruction.fixed.space == MemorySpace::Shared;
+    add(soon ? warp.pending_short : warp.pending_long, instruction.writes);
+  }
   DependenceCounters& dependences() { return dependences_; }
   const DependenceCounters& dependences() const { return dependences_; }
   void release(uint32_t w, const DecodedInstruction& instruction);

@@ -4,20 +4,7 @@
 #include <bit>
 
 namespace simt {
-namespace {
-
-// Order in which units compete for collectors.
-constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
-                                                  Unit::Fp64,    Unit::Int,    Unit::Branch,
-                                                  Unit::Texture, Unit::Tensor, Unit::Uniform};
-
-constexpr std::array<uint8_t, OperandCollector::unit_count> collection_turn = [] {
-  std::array<uint8_t, OperandCollector::unit_count> turn{};
-  for (uint8_t i = 0; i < collection_order.size(); ++i) turn[static_cast<size_t>(collection_order[i])] = i;
-  return turn;
-}();
-
-}  // namespace
+namespace {}  // namespace
 
 OperandCollector::OperandCollector(const SmSpec& spec)
     : divided_(spec.sub_core_model),
@@ -30,19 +17,6 @@ OperandCollector::OperandCollector(const SmSpec& spec)
   const uint32_t each = divided_ ? units / spec.sub_cores : units;
   const auto mask = static_cast<uint32_t>((uint64_t{1} << each) - 1);
   for (uint32_t s = 0; s < spec.sub_cores; ++s) usable_collectors_[s] = mask << (divided_ ? s * each : 0);
-}
-
-void OperandCollector::issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
-                             uint32_t in_flight) {
-  const size_t u = index(instruction.unit);
-  Latches& latches = issue_[u];
-  latches.items[(latches.head + latches.count++) % max_sub_cores] = {
-      &instruction, issued_++, in_flight, static_cast<uint16_t>(warp), static_cast<uint16_t>(scheduler)};
-  if (divided_)
-    refused_[scheduler] |= 1u << u;
-  else if (latches.count == entries_)
-    refused_[0] |= 1u << u;
-  issue_pending_ |= 1u << collection_turn[u];
 }
 
 uint32_t OperandCollector::oldest_ready(Unit unit) const {
@@ -68,7 +42,8 @@ inline bool OperandCollector::allocate(size_t u) {
   }
   const auto c = static_cast<uint32_t>(std::countr_zero(free));
   const DecodedInstruction& d = *oldest.instruction;
-  collectors_[c] = {oldest, d.read_count};
+  collectors_[c].held = oldest;
+  collectors_[c].operands_left = d.read_count;
   busy_collectors_ |= 1u << c;
   if (d.read_count == 0) ready_collectors_ |= 1u << c;
   for (uint32_t i = 0; i < d.read_count; ++i) {
@@ -93,6 +68,7 @@ inline void OperandCollector::pass_on() {
     const uint32_t entry = divided_ ? held.scheduler : static_cast<uint32_t>(std::countr_one(full));
     if (entry >= entries_ || full >> entry & 1) {
       blocked_collectors_ |= 1u << c;
+      waiting_for_latch_[u][part_of(entry)] |= 1u << c;
       continue;
     }
     execute_[u][entry] = held;

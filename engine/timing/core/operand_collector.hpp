@@ -32,7 +32,14 @@ class OperandCollector {
 
   /// Bit per unit whose issue latches have no room for an instruction of the scheduler.
   uint32_t refused(uint32_t scheduler) const { return refused_[part_of(scheduler)]; }
-  void issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint32_t in_flight);
+  void issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint32_t in_flight) {
+    const size_t u = index(instruction.unit);
+    Latches& latches = issue_[u];
+    latches.items[(latches.head + latches.count++) % max_sub_cores] = {
+        &instruction, issued_++, in_flight, static_cast<uint16_t>(warp), static_cast<uint16_t>(scheduler)};
+    if (divided_ || latches.count == entries_) refused_[part_of(scheduler)] |= 1u << u;
+    issue_pending_ |= 1u << collection_turn[u];
+  }
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
   void step();
@@ -68,7 +75,10 @@ class OperandCollector {
   void take(Unit unit, uint32_t entry) {
     execute_full_[index(unit)] &= ~(1u << entry);
     if (execute_full_[index(unit)] == 0) ready_units_ &= ~(1u << index(unit));
-    blocked_collectors_ &= divided_ ? ~usable_collectors_[entry] : 0;
+    // The first of the collectors that wait for the latch may have it; the others wait on.
+    uint32_t& waiting = waiting_for_latch_[index(unit)][part_of(entry)];
+    blocked_collectors_ &= ~(waiting & -waiting);
+    waiting &= waiting - 1;
     changed_ = true;
   }
 
@@ -89,6 +99,15 @@ class OperandCollector {
 
  private:
   static constexpr uint32_t max_sub_cores = 8, max_collectors = 32;
+  /// Order in which units compete for collectors.
+  static constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
+                                                           Unit::Fp64,    Unit::Int,    Unit::Branch,
+                                                           Unit::Texture, Unit::Tensor, Unit::Uniform};
+  static constexpr std::array<uint8_t, unit_count> collection_turn = [] {
+    std::array<uint8_t, unit_count> turn{};
+    for (uint8_t i = 0; i < collection_order.size(); ++i) turn[static_cast<size_t>(collection_order[i])] = i;
+    return turn;
+  }();
   static size_t index(Unit unit) { return static_cast<size_t>(unit); }
   struct Collector {
     Collected held{};
@@ -117,8 +136,10 @@ class OperandCollector {
   std::array<uint32_t, max_sub_cores> refused_{};
   uint32_t busy_collectors_ = 0;   // bit per collector
   uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
-  // Bit per ready collector that found its execute latch full, which has not been emptied since.
+  // Bit per ready collector that found its execute latch full, and has had no chance since: all, and those
+  // that wait for each latch.
   uint32_t blocked_collectors_ = 0;
+  std::array<std::array<uint32_t, max_sub_cores>, unit_count> waiting_for_latch_{};
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
   // Those of them whose oldest instruction found no collector, none of which has become free since: all, and
   // by the part of the SM whose collectors it may use.

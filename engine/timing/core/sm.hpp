@@ -87,8 +87,8 @@ class Sm {
   /// Takes constant operands and loads of constants that have arrived.
   void take_constants(Cycle now);
   /// Whether the constant operand of a warp's next instruction, if any, is present.
-  bool constant_operand_there(uint32_t w, Cycle now) {
-    const uint32_t operand = warps_.next_instruction(w).constant_operand;
+  bool constant_operand_there(uint32_t w, const DecodedInstruction& next, Cycle now) {
+    const uint32_t operand = next.constant_operand;
     return operand == StaticInstruction::no_constant || read_constant_operand(w, operand, now);
   }
   bool read_constant_operand(uint32_t w, uint32_t operand, Cycle now);

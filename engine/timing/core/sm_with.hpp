@@ -23,7 +23,7 @@ class SmWith final : public Sm {
   void issue(Cycle now);
   void issue_from(uint32_t scheduler, Cycle now);
   void issue_warp(uint32_t scheduler, uint32_t w, uint64_t chosen, uint64_t others, Cycle now);
-  void issue_instruction(uint32_t w, Cycle now);
+  void issue_instruction(uint32_t w, const DecodedInstruction& d, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
   uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
   Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
@@ -78,8 +78,8 @@ void SmWith<Core>::tick(Cycle now, bool arrivals) {
 }
 
 template <CoreModel Core>
-uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
-                                 Cycle now) {
+inline uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
+                                        Cycle now) {
   if (candidates == 0) return 0;
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
   for (uint32_t refused = core_.refused(scheduler, now) | excluded_units; refused; refused &= refused - 1)
@@ -129,7 +129,7 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
       changed_ = true;
       chosen = uint64_t{1} << position;
       w = warps_.slot_at(s, static_cast<uint32_t>(position));
-      if (!constant_operand_there(w, now)) {
+      if (!constant_operand_there(w, warps_.next_instruction(w), now)) {
         waiting = m.waiting();
         ready = m.issuable(waiting);
         could_issue &= ~chosen;
@@ -144,17 +144,18 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
 
 /// Issues the chosen warp's instructions. others: warps that could have issued too.
 template <CoreModel Core>
-void SmWith<Core>::issue_warp(uint32_t s, uint32_t w, uint64_t chosen, uint64_t others, Cycle now) {
+[[gnu::always_inline]] inline void SmWith<Core>::issue_warp(uint32_t s, uint32_t w, uint64_t chosen,
+                                                            uint64_t others, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
   uint32_t used_units = 0;
   const uint32_t width = spec_.sm.scheduler.issue_width;
   for (uint32_t n = 0; n < width; ++n) {
-    if (n > 0 &&
-        (available(s, chosen & m.issuable(), used_units, now) == 0 || !constant_operand_there(w, now)))
-      break;
+    if (n > 0 && available(s, chosen & m.issuable(), used_units, now) == 0) break;
+    const DecodedInstruction& next = warps_.next_instruction(w);
+    if (n > 0 && !constant_operand_there(w, next, now)) break;
     if (n + 1 < width && spec_.sm.scheduler.dual_issue_different_units)
-      used_units |= units_excluded_by(warps_.next_instruction(w).unit);
-    issue_instruction(w, now);
+      used_units |= units_excluded_by(next.unit);
+    issue_instruction(w, next, now);
   }
   schedulers_[s]->issued(std::countr_zero(chosen));
   // A warp that may issue in the next cycle comes into the host's caches meanwhile.
@@ -182,11 +183,11 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
+[[gnu::always_inline]] inline void SmWith<Core>::issue_instruction(uint32_t w, const DecodedInstruction& d,
+                                                                   Cycle now) {
   WarpTable::Warp& warp = warps_[w];
   const WarpTable::Buffered next = warps_.next(w);
   const DynamicRecord& record = warps_.next_record(w);  // valid until advance()
-  const DecodedInstruction& d = warp.kernel->instructions[next.static_index];
   const uint16_t slot = warp.kernel->slot;
   recorder_.issued(slot, next);
   ++warp.issued;
