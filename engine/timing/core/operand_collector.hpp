@@ -145,8 +145,12 @@ class OperandCollector {
   // by the part of the SM whose collectors it may use.
   uint32_t issue_stalled_ = 0;
   std::array<uint32_t, max_sub_cores> stalled_in_{};
-  uint32_t ready_units_ = 0;  // bit per unit with a full execute latch
-  uint64_t issued_ = 0;       // instructions
+  uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
+  uint64_t issued_ = 0;         // instructions
+  uint64_t banks_waiting_ = 0;  // bit per bank that operands wait for
+  uint64_t banks_written_ = 0;
+  uint64_t bank_conflicts_ = 0;
+  bool changed_ = false;
   std::vector<Collector> collectors_;
   std::array<Latches, unit_count> issue_{};
   std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};
@@ -168,10 +172,6 @@ class OperandCollector {
   }
   std::array<uint8_t, max_collectors * StaticInstruction::max_registers> next_operand_{};
   std::vector<BankQueue> bank_queues_;
-  uint64_t banks_waiting_ = 0;
-  uint64_t banks_written_ = 0;
-  uint64_t bank_conflicts_ = 0;
-  bool changed_ = false;
 };
 
 }  // namespace simt

@@ -29,8 +29,8 @@ class SmWith final : public Sm {
   Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
   void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
 
-  Core core_;
   uint32_t issuable_ = 0;  // bit per scheduler: some warp could issue in the last cycle
+  Core core_;
 };
 
 template <CoreModel Core>
