@@ -111,11 +111,11 @@ class WarpTable {
         records_(warp_slots),
         positions_(warp_slots),
         masks_(scheduler_count),
-        dependences_(warp_slots),
         schedulers_(scheduler_count),
         inverse_schedulers_(((1u << 16) + scheduler_count - 1) / scheduler_count),
         buffer_entries_(buffer_entries),
-        stops_at_jumps_(stops_at_jumps) {}
+        stops_at_jumps_(stops_at_jumps),
+        dependences_(warp_slots) {}
 
   uint32_t schedulers() const { return schedulers_; }
   /// Brings what the issue of its next instruction touches into the host's caches.
@@ -306,8 +306,6 @@ class WarpTable {
   std::vector<Position> positions_;
   std::vector<SchedulerMasks> masks_;
   uint32_t masks_changed_ = 0;  // bit per scheduler
-  DependenceCounters dependences_;
-  std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
   uint64_t finished_ = 0;  // bit per slot: last instruction issued
@@ -315,6 +313,8 @@ class WarpTable {
   uint32_t inverse_schedulers_;  // 2^16 / schedulers, rounded up
   uint32_t buffer_entries_;
   bool stops_at_jumps_;
+  DependenceCounters dependences_;
+  std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
 };
 
 }  // namespace simt

@@ -115,6 +115,9 @@ class ActivityRecorder {
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
   uint16_t current_ = 0;  // launch slot that cycles count for
+  bool residents_changed_ = true;
+  uint32_t residents_ = 0;  // warps
+  uint32_t occupied_ = 0;   // bit per scheduler that has some
   /// A byte per state: the number of warps in it, of at most 64 in an SM.
   struct States {
     std::array<uint64_t, 2> words{};
@@ -123,6 +126,13 @@ class ActivityRecorder {
       words[static_cast<size_t>(reason) / 8] |= warps << static_cast<size_t>(reason) % 8 * 8;
     }
   };
+  // The last cycle, all schedulers' and by scheduler, and how often it was repeated since that was last
+  // written.
+  Cycle repeated_ = 0;
+  States all_states_{};
+  std::array<StallReason, max_schedulers> scheduler_did_{};
+  std::array<States, max_schedulers> states_{};
+  std::array<uint64_t, max_schedulers> unit_busy_{};  // warps whose unit accepted nothing
   // What has been written since add_up(): cycles; warps by state, in the bytes' order but 16 bits each, the
   // even bytes of a word before the odd ones; and the cycles of each scheduler by outcome. They are few of
   // the host's cache lines, unlike what they are added to.
@@ -130,15 +140,6 @@ class ActivityRecorder {
   Cycle written_ = 0;
   std::array<uint64_t, 4> warp_states_{};
   std::array<std::array<uint16_t, max_schedulers>, LaunchActivity::reasons> outcomes_{};
-  // The last cycle, by scheduler, and how often it was repeated since that was last written.
-  Cycle repeated_ = 0;
-  std::array<States, max_schedulers> states_{};
-  States all_states_{};  // of all schedulers together
-  bool residents_changed_ = true;
-  uint32_t residents_ = 0;  // warps
-  uint32_t occupied_ = 0;   // bit per scheduler that has some
-  std::array<StallReason, max_schedulers> scheduler_did_{};
-  std::array<uint64_t, max_schedulers> unit_busy_{};  // warps whose unit accepted nothing
 };
 
 // Inline, so that SmWith can inline it: most cycles of most schedulers are counted.

@@ -76,7 +76,8 @@ inline bool OperandCollectorCore::read_operands(Counters& counters) {
   for (uint32_t i = 0; i < parts_.spec.sm.register_file.port_throughput && collector_.busy(); ++i)
     collector_.step();
   collector_.end_cycle();
-  counters[Counter::register_bank_conflicts] += collector_.take_bank_conflicts();
+  if (const uint64_t conflicts = collector_.take_bank_conflicts())
+    counters[Counter::register_bank_conflicts] += conflicts;
   return collector_.take_changed();
 }
 

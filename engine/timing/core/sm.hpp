@@ -93,6 +93,12 @@ class alignas(64) Sm {
   bool changed_ = false;      // something happened in this cycle, so the next one may differ
   bool membars_ = false;      // some warps may wait at a memory barrier
   uint32_t issue_first_ = 0;  // scheduler that goes first
+  struct Sleeper {
+    Cycle until;
+    uint32_t warp;
+    uint64_t age;  // of the warp: its slot may hold another one by then
+  };
+  std::vector<Sleeper> sleepers_;
 
   Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral,
      MemoryPort& port);
@@ -145,12 +151,6 @@ class alignas(64) Sm {
   FrontEnd front_end_;
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
-  struct Sleeper {
-    Cycle until;
-    uint32_t warp;
-    uint64_t age;  // of the warp: its slot may hold another one by then
-  };
-  std::vector<Sleeper> sleepers_;
 
  private:
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, Cycle now);
