@@ -90,19 +90,16 @@ inline uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates,
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
   if (membars_) check_membars();
-  const uint32_t first = issue_first_;
-  if (ctas_.resident() > 0) issue_first_ = first + 1 < spec_.sm.sub_cores ? first + 1 : 0;
-  // In turn, from the first on. If none of a scheduler's warps could issue and none has changed, what the
-  // recorder has of the last cycle is true of this one.
-  const uint32_t later = ~0u << first;
-  for (const uint32_t part : {later, ~later}) {
-    uint32_t left = part;
-    while (const uint32_t some = left & (warps_.masks_changed() | issuable_)) {
-      const auto s = static_cast<uint32_t>(std::countr_zero(some));
-      left = part & (~1u << s);
-      warps_.forget_masks_changed(s);
-      issue_from(s, now);
-    }
+  const uint32_t count = spec_.sm.sub_cores, first = issue_first_;
+  if (ctas_.resident() > 0) issue_first_ = first + 1 < count ? first + 1 : 0;
+  if ((warps_.masks_changed() | issuable_) == 0) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t s = first + i < count ? first + i : first + i - count;
+    // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
+    // of this one.
+    if (!((warps_.masks_changed() | issuable_) >> s & 1)) continue;
+    warps_.forget_masks_changed(s);
+    issue_from(s, now);
   }
 }
 
