@@ -13,12 +13,6 @@ namespace {
 constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::Int,    Unit::Sfu,
                                              Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
 
-constexpr std::array<uint8_t, OperandCollector::unit_count> start_turn = [] {
-  std::array<uint8_t, OperandCollector::unit_count> turn{};
-  for (uint8_t i = 0; i < start_order.size(); ++i) turn[static_cast<size_t>(start_order[i])] = i;
-  return turn;
-}();
-
 // Cycles from a unit's last stage to the registers.
 constexpr Cycle result_latency = 2;
 
@@ -39,12 +33,7 @@ inline bool OperandCollectorCore::write_back(Cycle now) {
 inline bool OperandCollectorCore::execute(Cycle now) {
   const bool divided = parts_.spec.sm.sub_core_model;
   bool changed = false;
-  uint32_t turns = 0;
-  constexpr uint32_t memory = 1u << static_cast<uint32_t>(Unit::Memory);  // send_access()
-  for (uint32_t units = collector_.ready_units() & ~memory; units; units &= units - 1)
-    turns |= 1u << start_turn[static_cast<size_t>(std::countr_zero(units))];
-  for (; turns; turns &= turns - 1) {
-    const Unit unit = start_order[static_cast<size_t>(std::countr_zero(turns))];
+  for (Unit unit : start_order) {
     for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1) {
       uint32_t entry = static_cast<uint32_t>(std::countr_zero(ready));
       if (!divided) entry = collector_.oldest_ready(unit);
