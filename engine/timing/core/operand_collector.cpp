@@ -68,7 +68,6 @@ inline void OperandCollector::pass_on() {
     const uint32_t entry = divided_ ? held.scheduler : static_cast<uint32_t>(std::countr_one(full));
     if (entry >= entries_ || full >> entry & 1) {
       blocked_collectors_ |= 1u << c;
-      waiting_for_latch_[u][part_of(entry)] |= 1u << c;
       continue;
     }
     execute_[u][entry] = held;

@@ -75,10 +75,7 @@ class OperandCollector {
   void take(Unit unit, uint32_t entry) {
     execute_full_[index(unit)] &= ~(1u << entry);
     if (execute_full_[index(unit)] == 0) ready_units_ &= ~(1u << index(unit));
-    // The first of the collectors that wait for the latch may have it; the others wait on.
-    uint32_t& waiting = waiting_for_latch_[index(unit)][part_of(entry)];
-    blocked_collectors_ &= ~(waiting & -waiting);
-    waiting &= waiting - 1;
+    blocked_collectors_ &= divided_ ? ~usable_collectors_[entry] : 0;
     changed_ = true;
   }
 
@@ -136,10 +133,8 @@ class OperandCollector {
   std::array<uint32_t, max_sub_cores> refused_{};
   uint32_t busy_collectors_ = 0;   // bit per collector
   uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
-  // Bit per ready collector that found its execute latch full, and has had no chance since: all, and those
-  // that wait for each latch.
+  // Bit per ready collector that found its execute latch full, which has not been emptied since.
   uint32_t blocked_collectors_ = 0;
-  std::array<std::array<uint32_t, max_sub_cores>, unit_count> waiting_for_latch_{};
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
   // Those of them whose oldest instruction found no collector, none of which has become free since: all, and
   // by the part of the SM whose collectors it may use.
