@@ -35,11 +35,7 @@ inline bool OperandCollector::allocate(size_t u) {
   Latches& latches = issue_[u];
   const Collected& oldest = latches.items[latches.head];
   const uint32_t free = usable_collectors_[oldest.scheduler] & ~busy_collectors_;
-  if (free == 0) {
-    issue_stalled_ |= 1u << collection_turn[u];
-    stalled_in_[part_of(oldest.scheduler)] |= 1u << collection_turn[u];
-    return false;
-  }
+  if (free == 0) return false;
   const auto c = static_cast<uint32_t>(std::countr_zero(free));
   const DecodedInstruction& d = *oldest.instruction;
   collectors_[c].held = oldest;
@@ -75,7 +71,6 @@ inline void OperandCollector::pass_on() {
     ready_units_ |= 1u << u;
     busy_collectors_ &= ~(1u << c);
     ready_collectors_ &= ~(1u << c);
-    issue_stalled_ &= ~std::exchange(stalled_in_[part_of(held.scheduler)], 0);
     changed_ = true;
   }
 }
@@ -101,7 +96,7 @@ void OperandCollector::step() {
   pass_on();
   read_operands();
   // Every pass gives each unit one collector; a unit that gets none now gets none in this step.
-  for (uint32_t trying = issue_pending_ & ~issue_stalled_; trying != 0;) {
+  for (uint32_t trying = issue_pending_; trying != 0;) {
     uint32_t served = 0;
     for (uint32_t rest = trying; rest; rest &= rest - 1) {
       const auto turn = static_cast<uint32_t>(std::countr_zero(rest));

@@ -136,10 +136,6 @@ class OperandCollector {
   // Bit per ready collector that found its execute latch full, which has not been emptied since.
   uint32_t blocked_collectors_ = 0;
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
-  // Those of them whose oldest instruction found no collector, none of which has become free since: all, and
-  // by the part of the SM whose collectors it may use.
-  uint32_t issue_stalled_ = 0;
-  std::array<uint32_t, max_sub_cores> stalled_in_{};
   uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
   uint64_t issued_ = 0;         // instructions
   uint64_t banks_waiting_ = 0;  // bit per bank that operands wait for
