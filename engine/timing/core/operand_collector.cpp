@@ -14,6 +14,7 @@ OperandCollector::OperandCollector(const SmSpec& spec)
       collectors_(spec.register_file.collector_units),
       bank_queues_(spec.register_file.banks) {
   const uint32_t units = spec.register_file.collector_units;
+  all_collectors_ = static_cast<uint32_t>((uint64_t{1} << units) - 1);
   const uint32_t each = divided_ ? units / spec.sub_cores : units;
   const auto mask = static_cast<uint32_t>((uint64_t{1} << each) - 1);
   for (uint32_t s = 0; s < spec.sub_cores; ++s) usable_collectors_[s] = mask << (divided_ ? s * each : 0);
@@ -96,7 +97,7 @@ void OperandCollector::step() {
   pass_on();
   read_operands();
   // Every pass gives each unit one collector; a unit that gets none now gets none in this step.
-  for (uint32_t trying = issue_pending_; trying != 0;) {
+  for (uint32_t trying = issue_pending_; trying != 0 && busy_collectors_ != all_collectors_;) {
     uint32_t served = 0;
     for (uint32_t rest = trying; rest; rest &= rest - 1) {
       const auto turn = static_cast<uint32_t>(std::countr_zero(rest));
