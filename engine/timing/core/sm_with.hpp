@@ -140,6 +140,8 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
 }
 
 /// Issues the chosen warp's instructions. others: warps that could have issued too.
+/// This and issue_instruction() are inlined by force: the compiler finds them too long, but calls cost 2 to 5
+/// %.
 template <CoreModel Core>
 [[gnu::always_inline]] inline void SmWith<Core>::issue_warp(uint32_t s, uint32_t w, uint64_t chosen,
                                                             uint64_t others, Cycle now) {
