@@ -386,7 +386,11 @@ void Gpu::perform_deferred() {
 /// do.
 Cycle Gpu::next_event() const {
   Cycle next = std::min({memory_->next_event(), dispatcher_.next_event(), queue_.next_event()});
-  for (const auto& sm : sms_) next = std::min(next, sm->next_event());
+  for (const auto& sm : sms_) {
+    // An SM that is busy has something to do at once; usually, one of the first is.
+    if (next <= now_) return next;
+    next = std::min(next, sm->next_event());
+  }
   for (const auto& launch : running_) {
     if (!launch) continue;
     if (launch->done()) next = std::min(next, launch->gone() + LaunchQueue::notice(spec_));

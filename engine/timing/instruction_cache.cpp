@@ -38,11 +38,13 @@ InstructionCache::InstructionCache(const Spec& spec)
 
 bool InstructionCache::l0_hit(uint32_t sub_core, uint64_t line) {
   L0& l0 = l0_[sub_core];
-  const auto found = std::find(l0.lines.begin(), l0.lines.end(), line);
-  if (found != l0.lines.end()) {
-    l0.used[static_cast<size_t>(found - l0.lines.begin())] = ++l0.clock;
+  if (l0.lines[l0.last] != line)
+    l0.last = static_cast<size_t>(std::find(l0.lines.begin(), l0.lines.end(), line) - l0.lines.begin());
+  if (l0.last < l0.lines.size()) {
+    l0.used[l0.last] = ++l0.clock;
     return true;
   }
+  l0.last = 0;
   // The stream buffer holds the lines after the last miss; a hit in it advances it.
   const auto ahead = std::find(l0.stream.begin(), l0.stream.end(), line);
   if (ahead == l0.stream.end()) return false;

@@ -66,6 +66,7 @@ class InstructionCache {
   };
   struct L0 {
     std::vector<uint64_t> lines, used;
+    size_t last = 0;  ///< where the last hit was: the next is often there too
     std::vector<uint64_t> stream;
     uint64_t clock = 0;
   };

@@ -20,7 +20,7 @@ namespace simt {
 /// take one cycle per pass, plus `shared_memory.latency`. Global and local accesses go to the L1's banks, one
 /// transaction per bank and cycle, and look up the tags `l1.latency` cycles later. Accesses that bypass the
 /// L1 go straight to the interconnect. Results return to the registers one per cycle.
-class LoadStoreUnit {
+class alignas(64) LoadStoreUnit {
  public:
   LoadStoreUnit(const Spec& spec, const CoreTraits& traits, uint16_t sm, WarpTable& warps, InFlightPool& pool,
                 std::vector<Counters>& counters, std::vector<MemoryRequest>& requests);
@@ -129,6 +129,20 @@ class LoadStoreUnit {
   AccessKind kind_of(const InFlight& instruction) const;
   bool bypasses(const InFlight& instruction) const;
 
+  // What every cycle asks comes first, in few of the host's cache lines.
+  uint32_t queued_ = 0;  // in all banks
+  uint32_t dispatch_ = InFlightPool::none;
+  Cycle next_accept_ = 0;
+  bool blocked_by_network_ = false;
+  uint32_t result_turn_ = 0;
+  RingQueue<Delayed> shared_pipe_;
+  RingQueue<Delayed> leaving_;  // loads of which all data are there, on their way out of the L1
+  // At most as many of each as the SM's port is sectors wide.
+  RingQueue<Done> bypassed_;  // replies that bypassed the L1, oldest first
+  std::vector<Done> results_;
+  RingQueue<Bypassing> bypassing_;  // loads
+  std::vector<BulkDone> bulk_done_;
+
   const Spec& spec_;
   uint16_t sm_;
   WarpTable& warps_;
@@ -139,26 +153,14 @@ class LoadStoreUnit {
   uint64_t l1_changes_ = 0;
   LineAssembly arriving_;
   std::vector<Bank> banks_;
-  uint32_t queued_ = 0;         // in all of them
-  RingQueue<Delayed> leaving_;  // loads of which all data has arrived, on their way out of the L1
-  RingQueue<Delayed> shared_pipe_;
-  RingQueue<Bypassing> bypassing_;  // loads
   uint32_t shared_latency_;
   uint32_t l1_latency_;
   // Operands: bytes not yet fetched at operands_at_, and bytes that other uses of shared memory took since.
   uint64_t operand_bytes_ = 0, other_bytes_ = 0;
   Cycle operands_at_ = 0;
-  uint32_t dispatch_ = InFlightPool::none;
-  Cycle next_accept_ = 0;
-  // At most as many of each as the SM's port is sectors wide.
-  RingQueue<Done> bypassed_;  // replies that bypassed the L1, oldest first
-  std::vector<Done> results_;
   uint32_t width_;
-  uint32_t result_turn_ = 0;
   uint64_t in_network_buffer_ = 0;
   RingQueue<Cycle> departures_;
-  std::vector<BulkDone> bulk_done_;
-  bool blocked_by_network_ = false;
 };
 
 }  // namespace simt

@@ -7,6 +7,48 @@ constexpr uint64_t volta_instruction_bytes = 16;
 
 }  // namespace
 
+// Inline functions come first, so that they are inlined below.
+
+inline void WarpTable::check_registers(uint32_t w, const DecodedInstruction& next, Place at) {
+  const Warp& warp = warps_[w];
+  const auto [m, bit] = at;
+  m.blocked &= ~bit;
+  m.blocked_long &= ~bit;
+  m.blocked_short &= ~bit;
+  if (next.issue.present) [[unlikely]] {
+    check_issue_rule(w, next, at);
+    return;
+  }
+  if (!intersects(warp.pending, next.touches)) return;
+  m.blocked |= bit;
+  if (intersects(warp.pending_long, next.touches))
+    m.blocked_long |= bit;
+  else if (intersects(warp.pending_short, next.touches))
+    m.blocked_short |= bit;
+}
+
+inline void WarpTable::refresh_fetch(uint32_t w) {
+  const Warp& warp = warps_[w];
+  // A record behind a taken branch is held, and may be the last that the stream has for now.
+  const bool waits = warp.source_waits & ((warp.held == 0) | (warp.buffered > 0));
+  const auto finished = static_cast<bool>(finished_ >> w & 1);
+  const bool more = warp.resident & !(finished | warp.fetch_pending | waits | warp.jumps);
+  const bool room = (warp.buffered < buffer_entries_) & (!warp.stream_ended | (warp.held > warp.buffered));
+  const bool fetchable = more & (warp.buffered == 0), fillable = more & room;
+  const uint64_t others = ~(uint64_t{1} << w);
+  fetchable_ = (fetchable_ & others) | uint64_t{fetchable} << w;
+  fillable_ = (fillable_ & others) | uint64_t{fillable} << w;
+}
+
+inline void WarpTable::refresh_next(uint32_t w, Place at) {
+  Warp& warp = warps_[w];
+  const DecodedInstruction& next = next_instruction(w);
+  at.masks.needs[static_cast<size_t>(warp.needed)] &= ~at.bit;
+  warp.needed = next.unit;
+  at.masks.needs[static_cast<size_t>(warp.needed)] |= at.bit;
+  check_registers(w, next, at);
+}
+
 void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream, uint16_t cta_slot,
                       uint16_t index, uint64_t age) {
   Warp& warp = warps_[w];
@@ -46,7 +88,7 @@ void WarpTable::retire(uint32_t w) {
   finished_ &= ~(uint64_t{1} << w);
 }
 
-bool WarpTable::take_record(uint32_t w, uint64_t now) {
+inline bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
   DynamicRecord record;
   switch (warp.stream->next(warp.index_in_cta, record, now)) {
@@ -111,10 +153,15 @@ bool WarpTable::advance(uint32_t w) {
   --warp.buffered;
   --warp.held;
   if (warp.held > 0) positions_[w].at = warp.buffer[warp.buffer_head].static_index;
+  if (warp.buffered > 0) {
+    refresh_fetch(w);
+    refresh_next(w, change_at(w));
+    return false;
+  }
   const bool last = warp.held == 0 && warp.stream_ended;
   if (last)
     finish(w);
-  else if (warp.buffered == 0)
+  else
     warp.stream->prefetch(warp.index_in_cta);
   refresh(w);
   return last;
@@ -138,20 +185,6 @@ void WarpTable::drop(uint32_t w) {
   refresh(w);
 }
 
-void WarpTable::reserve(uint32_t w, const DecodedInstruction& instruction) {
-  Warp& warp = warps_[w];
-  if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
-    Latency& l = latency(*warp.kernel, instruction);
-    l.cycles -= static_cast<int64_t>(time_);
-    ++l.issued;
-  }
-  add(warp.pending, instruction.writes);
-  if (instruction.memory_pipeline || instruction.constant_load)
-    add(instruction.constant_load || instruction.fixed.space == MemorySpace::Shared ? warp.pending_short
-                                                                                    : warp.pending_long,
-        instruction.writes);
-}
-
 void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
   Warp& warp = warps_[w];
   if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
@@ -172,36 +205,15 @@ void WarpTable::release(uint32_t w, const DecodedInstruction& instruction) {
   if (masks_[scheduler_of(w)].blocked & bit_of(w)) check_registers(w);
 }
 
-void WarpTable::check_registers(uint32_t w) {
-  const Warp& warp = warps_[w];
-  SchedulerMasks& m = change_masks(scheduler_of(w));
-  const uint64_t bit = bit_of(w);
-  m.blocked &= ~bit;
-  m.blocked_long &= ~bit;
-  m.blocked_short &= ~bit;
-  const DecodedInstruction& next = next_instruction(w);
-  if (next.issue.present) [[unlikely]] {
-    check_issue_rule(w, next);
-    return;
-  }
-  if (!intersects(warp.pending, next.touches)) return;
-  m.blocked |= bit;
-  if (intersects(warp.pending_long, next.touches))
-    m.blocked_long |= bit;
-  else if (intersects(warp.pending_short, next.touches))
-    m.blocked_short |= bit;
-}
-
-void WarpTable::check_issue_rule(uint32_t w, const DecodedInstruction& next) {
+void WarpTable::check_issue_rule(uint32_t w, const DecodedInstruction& next, Place at) {
   const DependenceCounters::Wait wait = dependences_.wait(w, next.issue, time_);
   if (wait == DependenceCounters::Wait::None) return;
-  SchedulerMasks& m = change_masks(scheduler_of(w));
-  m.blocked |= bit_of(w);
+  at.masks.blocked |= at.bit;
   if (wait != DependenceCounters::Wait::Counter) return;
   if (dependences_.waits_for_long(w, next.issue))
-    m.blocked_long |= bit_of(w);
+    at.masks.blocked_long |= at.bit;
   else if (dependences_.waits_for_short(w, next.issue))
-    m.blocked_short |= bit_of(w);
+    at.masks.blocked_short |= at.bit;
 }
 
 void WarpTable::take_due_dependences() {
@@ -258,35 +270,20 @@ void WarpTable::update_async_wait(uint32_t w) {
     change_masks(scheduler_of(w)).async_copy &= ~bit_of(w);
 }
 
-inline void WarpTable::refresh_fetch(uint32_t w) {
-  const Warp& warp = warps_[w];
-  const uint64_t slot = uint64_t{1} << w;
-  // A record behind a taken branch is held, and may be the last that the stream has for now.
-  const bool waits = warp.source_waits && (warp.held == 0 || warp.buffered > 0);
-  const bool more = warp.resident && !(finished_ & slot) && !warp.fetch_pending && !waits && !warp.jumps;
-  fetchable_ = more && warp.buffered == 0 ? fetchable_ | slot : fetchable_ & ~slot;
-  const bool room =
-      more && warp.buffered < buffer_entries_ && (!warp.stream_ended || warp.held > warp.buffered);
-  fillable_ = room ? fillable_ | slot : fillable_ & ~slot;
-}
-
 void WarpTable::refresh(uint32_t w) {
-  Warp& warp = warps_[w];
-  SchedulerMasks& m = change_masks(scheduler_of(w));
-  const uint64_t bit = bit_of(w);
-  m.has_instruction &= ~bit;
-  m.needs[static_cast<size_t>(warp.needed)] &= ~bit;
+  const Warp& warp = warps_[w];
+  const Place at = change_at(w);
   refresh_fetch(w);
-  if (warp.buffered == 0) {
-    m.blocked &= ~bit;
-    m.blocked_long &= ~bit;
-    m.blocked_short &= ~bit;
+  if (warp.buffered > 0) {
+    at.masks.has_instruction |= at.bit;
+    refresh_next(w, at);
     return;
   }
-  m.has_instruction |= bit;
-  warp.needed = next_instruction(w).unit;
-  m.needs[static_cast<size_t>(warp.needed)] |= bit;
-  check_registers(w);
+  at.masks.has_instruction &= ~at.bit;
+  at.masks.needs[static_cast<size_t>(warp.needed)] &= ~at.bit;
+  at.masks.blocked &= ~at.bit;
+  at.masks.blocked_long &= ~at.bit;
+  at.masks.blocked_short &= ~at.bit;
 }
 
 }  // namespace simt

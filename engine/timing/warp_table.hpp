@@ -111,11 +111,11 @@ class WarpTable {
         records_(warp_slots),
         positions_(warp_slots),
         masks_(scheduler_count),
-        dependences_(warp_slots),
         schedulers_(scheduler_count),
         inverse_schedulers_(((1u << 16) + scheduler_count - 1) / scheduler_count),
         buffer_entries_(buffer_entries),
-        stops_at_jumps_(stops_at_jumps) {}
+        stops_at_jumps_(stops_at_jumps),
+        dependences_(warp_slots) {}
 
   uint32_t schedulers() const { return schedulers_; }
   /// Brings what the issue of its next instruction touches into the host's caches.
@@ -131,14 +131,9 @@ class WarpTable {
     masks_changed_ |= 1u << scheduler;
     return masks_[scheduler];
   }
-  bool any_masks_changed() const { return masks_changed_ != 0; }
-  /// Whether a scheduler's masks may have changed since the last call.
-  bool take_masks_changed(uint32_t scheduler) {
-    const uint32_t bit = 1u << scheduler;
-    const bool changed = masks_changed_ & bit;
-    masks_changed_ &= ~bit;
-    return changed;
-  }
+  /// Bit per scheduler whose masks may have changed since they were last forgotten.
+  uint32_t masks_changed() const { return masks_changed_; }
+  void forget_masks_changed(uint32_t scheduler) { masks_changed_ &= ~(1u << scheduler); }
   const SchedulerMasks& masks(uint32_t scheduler) const { return masks_[scheduler]; }
   uint32_t scheduler_of(uint32_t w) const { return w - place_of(w) * schedulers_; }
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << place_of(w); }
@@ -182,7 +177,19 @@ class WarpTable {
     set_fetch_pending(w, false);
   }
 
-  void reserve(uint32_t w, const DecodedInstruction& instruction);
+  /// An instruction of the warp has issued: the registers that it writes are pending until release().
+  void reserve(uint32_t w, const DecodedInstruction& instruction) {
+    Warp& warp = warps_[w];
+    if (warp.kernel->observed_blocks && instruction.fixed.destination_count > 0) [[unlikely]] {
+      Latency& l = latency(*warp.kernel, instruction);
+      l.cycles -= static_cast<int64_t>(time_);
+      ++l.issued;
+    }
+    add(warp.pending, instruction.writes);
+    if (!instruction.memory_pipeline && !instruction.constant_load) return;
+    const bool soon = instruction.constant_load || instruction.fixed.space == MemorySpace::Shared;
+    add(soon ? warp.pending_short : warp.pending_long, instruction.writes);
+  }
   DependenceCounters& dependences() { return dependences_; }
   const DependenceCounters& dependences() const { return dependences_; }
   void release(uint32_t w, const DecodedInstruction& instruction);
@@ -269,11 +276,23 @@ class WarpTable {
     return copies > 0 || warp.outstanding_atomics > 0;
   }
   void finish(uint32_t w);
-  /// Brings the masks up to date with the warp: all, and those of the front end.
+  /// A warp's bit in the masks of its scheduler, which will be changed.
+  struct Place {
+    SchedulerMasks& masks;
+    uint64_t bit;
+  };
+  Place change_at(uint32_t w) {
+    const uint32_t place = place_of(w);
+    return {change_masks(w - place * schedulers_), uint64_t{1} << place};
+  }
+  /// Brings the masks up to date with the warp: all, those of the front end, and those of the instruction
+  /// that is next now, if the warp had one before.
   void refresh(uint32_t w);
   void refresh_fetch(uint32_t w);
-  void check_registers(uint32_t w);
-  void check_issue_rule(uint32_t w, const DecodedInstruction& next);
+  void refresh_next(uint32_t w, Place at);
+  void check_registers(uint32_t w, const DecodedInstruction& next, Place at);
+  void check_registers(uint32_t w) { check_registers(w, next_instruction(w), change_at(w)); }
+  void check_issue_rule(uint32_t w, const DecodedInstruction& next, Place at);
   void take_due_dependences();
   void lower_counter(uint32_t w, uint32_t counter);
   void update_async_wait(uint32_t w);
@@ -287,8 +306,6 @@ class WarpTable {
   std::vector<Position> positions_;
   std::vector<SchedulerMasks> masks_;
   uint32_t masks_changed_ = 0;  // bit per scheduler
-  DependenceCounters dependences_;
-  std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
   uint64_t time_ = 0;
   uint64_t fetchable_ = 0, fillable_ = 0, touched_ = 0;
   uint64_t finished_ = 0;  // bit per slot: last instruction issued
@@ -296,6 +313,8 @@ class WarpTable {
   uint32_t inverse_schedulers_;  // 2^16 / schedulers, rounded up
   uint32_t buffer_entries_;
   bool stops_at_jumps_;
+  DependenceCounters dependences_;
+  std::vector<std::vector<Latency>> latencies_;  ///< by launch slot
 };
 
 }  // namespace simt

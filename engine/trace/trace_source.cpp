@@ -108,7 +108,8 @@ class TraceSource::Stream : public CtaStream {
     if (c.slots.empty()) c.slots.resize(source_.slots_.slot_count());
   }
 
-  bool next_run(Cursor& c) {
+  // Seldom, compared with next(): kept out of it.
+  [[gnu::noinline]] bool next_run(Cursor& c) {
     while (c.left == 0) {
       if (c.runs.left() != 0 || c.data.left() != 0) ByteReader::corrupted();
       if (!next_piece(c)) return false;
@@ -149,7 +150,7 @@ class TraceSource::Stream : public CtaStream {
     return false;
   }
 
-  void lane_addresses(Cursor& c, uint16_t slot, DynamicRecord& record) {
+  [[gnu::noinline]] void lane_addresses(Cursor& c, uint16_t slot, DynamicRecord& record) {
     SlotState& state = c.slots[slot];
     const uint8_t* token = c.data.position();
     const uint8_t head = c.data.byte();
@@ -209,7 +210,7 @@ class TraceSource::Stream : public CtaStream {
     state.differences = position;
   }
 
-  void bulk_access(Cursor& c, DynamicRecord& record) {
+  [[gnu::noinline]] void bulk_access(Cursor& c, DynamicRecord& record) {
     const uint64_t head = c.data.varint();
     if (head >> 1 > store::max_bulk_addresses) ByteReader::corrupted();
     record.bulk_count = static_cast<uint32_t>(head >> 1);

@@ -20,13 +20,9 @@ void LaunchActivity::add_cycles(const LaunchActivity& other) {
     for (size_t r = 0; r < reasons; ++r) scheduler_cycles[s][r] += other.scheduler_cycles[s][r];
 }
 
-ActivityRecorder::ActivityRecorder(const WarpTable& warps)
-    : warps_(warps),
-      counters_(1),
-      activity_(1),
-      states_(warps.schedulers()),
-      scheduler_did_(warps.schedulers(), StallReason::NoInstruction),
-      unit_busy_(warps.schedulers()) {}
+ActivityRecorder::ActivityRecorder(const WarpTable& warps) : warps_(warps), counters_(1), activity_(1) {
+  scheduler_did_.fill(StallReason::NoInstruction);
+}
 
 void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
   write_cycles();
@@ -44,55 +40,6 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
   counters_[kernel.slot] = Counters{};
 }
 
-void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask,
-                                       uint64_t could_issue) {
-  write_cycles();
-  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
-  const uint64_t blocked = m.blocked & ~waiting;
-  const uint64_t unit_busy = m.issuable(waiting) & ~could_issue;
-  States states;
-  StallReason dominant = StallReason::NoInstruction;
-  uint64_t most = 0;
-  const auto add = [&](StallReason reason, uint64_t mask) {
-    const auto warps = static_cast<uint64_t>(std::popcount(mask));
-    states.set(reason, warps);
-    if (warps > most) {
-      most = warps;
-      dominant = reason;
-    }
-  };
-  const auto add_rare = [&](StallReason reason, uint64_t mask) {
-    if (mask != 0) add(reason, mask);
-  };
-  // In the order of StallReason, of which the first wins a tie.
-  states.set(StallReason::Selected, issued_mask != 0);
-  states.set(StallReason::NotSelected, static_cast<uint64_t>(std::popcount(could_issue & ~issued_mask)));
-  add(StallReason::NoInstruction, m.resident & ~waiting & ~m.has_instruction);
-  if (waiting) {
-    add_rare(StallReason::Barrier, m.barrier & ~m.finished);
-    add_rare(StallReason::Membar, m.membar & ~m.finished);
-    add_rare(StallReason::AsyncCopy, m.async_copy & ~m.finished);
-  }
-  add(StallReason::LongScoreboard, (blocked & m.blocked_long) | (m.atomics & ~m.finished));
-  if (blocked) {
-    add_rare(StallReason::ShortScoreboard, blocked & m.blocked_short);
-    add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
-  }
-  if (unit_busy) {
-    const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
-    add(StallReason::MathPipeThrottle, unit_busy & ~memory);
-    add_rare(StallReason::LgThrottle, unit_busy & memory);
-  }
-  if (waiting) {
-    add_rare(StallReason::Sleeping, m.sleeping & ~m.finished);
-    add_rare(StallReason::ImcMiss, m.constant & ~m.finished);
-    add_rare(StallReason::Drain, m.finished);
-  }
-  states_[scheduler] = states;
-  unit_busy_[scheduler] = unit_busy;
-  scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;
-}
-
 void ActivityRecorder::count_residents() {
   write_cycles();
   residents_changed_ = false;
@@ -106,16 +53,13 @@ void ActivityRecorder::count_residents() {
 
 void ActivityRecorder::write_repeated() {
   const Cycle all = std::exchange(repeated_, 0);
-  States sum;
-  for (const States& states : states_)
-    for (size_t i = 0; i < sum.words.size(); ++i) sum.words[i] += states.words[i];
   const bool many = all > most_cycles;
   const Cycle cycles = many ? 1 : all;
   if (many || written_ + cycles > most_cycles) add_up();
   constexpr uint64_t even_bytes = 0x00ff00ff00ff00ff;
-  for (size_t i = 0; i < sum.words.size(); ++i) {
-    warp_states_[2 * i] += cycles * (sum.words[i] & even_bytes);
-    warp_states_[2 * i + 1] += cycles * (sum.words[i] >> 8 & even_bytes);
+  for (size_t i = 0; i < all_states_.words.size(); ++i) {
+    warp_states_[2 * i] += cycles * (all_states_.words[i] & even_bytes);
+    warp_states_[2 * i + 1] += cycles * (all_states_.words[i] >> 8 & even_bytes);
   }
   for (uint32_t rest = occupied_; rest; rest &= rest - 1) {
     const auto s = static_cast<uint32_t>(std::countr_zero(rest));

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -64,8 +65,9 @@ class ActivityRecorder {
   }
 
   /// Which of a scheduler's warps could issue in the cycle, and which one did, as masks of positions.
-  /// waiting: the scheduler's, which the caller has at hand.
-  void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t issued_mask, uint64_t could_issue);
+  /// waiting, ready: the scheduler's, which the caller has at hand.
+  void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t ready, uint64_t issued_mask,
+                       uint64_t could_issue);
   /// Warps have been retired.
   void warps_left() { residents_changed_ = true; }
   /// Adds `cycles` repetitions of the last cycle.
@@ -95,6 +97,7 @@ class ActivityRecorder {
   }
 
  private:
+  static constexpr size_t max_schedulers = 8;
   void count_residents();
   void write_cycles() {
     if (repeated_ > 0) write_repeated();
@@ -112,6 +115,9 @@ class ActivityRecorder {
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
   uint16_t current_ = 0;  // launch slot that cycles count for
+  bool residents_changed_ = true;
+  uint32_t residents_ = 0;  // warps
+  uint32_t occupied_ = 0;   // bit per scheduler that has some
   /// A byte per state: the number of warps in it, of at most 64 in an SM.
   struct States {
     std::array<uint64_t, 2> words{};
@@ -120,21 +126,71 @@ class ActivityRecorder {
       words[static_cast<size_t>(reason) / 8] |= warps << static_cast<size_t>(reason) % 8 * 8;
     }
   };
+  // The last cycle, all schedulers' and by scheduler, and how often it was repeated since that was last
+  // written.
+  Cycle repeated_ = 0;
+  States all_states_{};
+  std::array<StallReason, max_schedulers> scheduler_did_{};
+  std::array<States, max_schedulers> states_{};
+  std::array<uint64_t, max_schedulers> unit_busy_{};  // warps whose unit accepted nothing
   // What has been written since add_up(): cycles; warps by state, in the bytes' order but 16 bits each, the
   // even bytes of a word before the odd ones; and the cycles of each scheduler by outcome. They are few of
   // the host's cache lines, unlike what they are added to.
   static constexpr Cycle most_cycles = 0xffff / 64;
   Cycle written_ = 0;
   std::array<uint64_t, 4> warp_states_{};
-  std::array<std::array<uint16_t, 8>, LaunchActivity::reasons> outcomes_{};
-  // The last cycle, by scheduler, and how often it was repeated since that was last written.
-  Cycle repeated_ = 0;
-  std::vector<States> states_;
-  bool residents_changed_ = true;
-  uint32_t residents_ = 0;  // warps
-  uint32_t occupied_ = 0;   // bit per scheduler that has some
-  std::vector<StallReason> scheduler_did_;
-  std::vector<uint64_t> unit_busy_;  // per scheduler: warps whose unit accepted nothing
+  std::array<std::array<uint16_t, max_schedulers>, LaunchActivity::reasons> outcomes_{};
 };
+
+// Inline, so that SmWith can inline it: most cycles of most schedulers are counted.
+inline void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t ready,
+                                              uint64_t issued_mask, uint64_t could_issue) {
+  write_cycles();
+  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  const uint64_t blocked = m.blocked & ~waiting;
+  const uint64_t unit_busy = ready & ~could_issue;
+  States states;
+  StallReason dominant = StallReason::NoInstruction;
+  uint64_t most = 0;
+  const auto add = [&](StallReason reason, uint64_t mask) {
+    const auto warps = static_cast<uint64_t>(std::popcount(mask));
+    states.set(reason, warps);
+    if (warps > most) {
+      most = warps;
+      dominant = reason;
+    }
+  };
+  // In the order of StallReason, of which the first wins a tie.
+  states.set(StallReason::Selected, issued_mask != 0);
+  states.set(StallReason::NotSelected, static_cast<uint64_t>(std::popcount(could_issue & ~issued_mask)));
+  add(StallReason::NoInstruction, m.resident & ~waiting & ~m.has_instruction);
+  if (waiting) {
+    add(StallReason::Barrier, m.barrier & ~m.finished);
+    add(StallReason::Membar, m.membar & ~m.finished);
+    add(StallReason::AsyncCopy, m.async_copy & ~m.finished);
+    add(StallReason::LongScoreboard, (blocked & m.blocked_long) | (m.atomics & ~m.finished));
+  } else {
+    add(StallReason::LongScoreboard, blocked & m.blocked_long);
+  }
+  if (blocked) {
+    add(StallReason::ShortScoreboard, blocked & m.blocked_short);
+    add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+  }
+  if (unit_busy) {
+    const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
+    add(StallReason::MathPipeThrottle, unit_busy & ~memory);
+    add(StallReason::LgThrottle, unit_busy & memory);
+  }
+  if (waiting) {
+    add(StallReason::Sleeping, m.sleeping & ~m.finished);
+    add(StallReason::ImcMiss, m.constant & ~m.finished);
+    add(StallReason::Drain, m.finished);
+  }
+  for (size_t i = 0; i < states.words.size(); ++i)
+    all_states_.words[i] += states.words[i] - states_[scheduler].words[i];
+  states_[scheduler] = states;
+  unit_busy_[scheduler] = unit_busy;
+  scheduler_did_[scheduler] = issued_mask ? StallReason::Selected : dominant;
+}
 
 }  // namespace simt

@@ -71,10 +71,10 @@ class CompletionWheel {
   struct List {
     uint32_t first, last;
   };
+  std::array<uint64_t, horizon / 64> occupied_{};
   std::vector<Node> nodes_;
   uint32_t free_ = none;
   std::array<List, horizon> lists_{};  // of cycles that have entries
-  std::array<uint64_t, horizon / 64> occupied_{};
 };
 
 }  // namespace simt

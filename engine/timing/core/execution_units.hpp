@@ -36,10 +36,12 @@ class ExecutionUnits {
   uint32_t count(Unit unit) const { return counts_[static_cast<size_t>(unit)]; }
   bool accepts(uint32_t place, Cycle now) const { return all_[place].free_at <= now; }
   Cycle free_at(uint32_t place) const { return all_[place].free_at; }
-  /// Occupies a place of the unit for `interval` cycles.
+  /// Occupies a place for `interval` cycles.
+  void occupy(uint32_t place, Cycle now, uint32_t interval) { all_[place].free_at = now + interval; }
+  /// Occupies a place of the unit for `interval` cycles, during which refused() knows of it.
   void start(Unit unit, uint32_t place, Cycle now, uint32_t interval) {
     const auto u = static_cast<size_t>(unit);
-    all_[place].free_at = now + interval;
+    occupy(place, now, interval);
     busy_ |= 1u << u;
     all_free_at_[u] = std::max(all_free_at_[u], now + interval);
   }
@@ -66,8 +68,9 @@ class ExecutionUnits {
     const uint64_t stage = latency < 64 ? uint64_t{1} << latency : 0;
     if (one.stages & stage) return false;
     uint64_t& slot = bus_[(now + latency) % bus_.size()];
-    if (slot >> bus_bits != now + latency) slot = (now + latency) << bus_bits;
-    if ((slot & ((uint64_t{1} << bus_bits) - 1)) >= bus_width_) return false;
+    const uint64_t empty = (now + latency) << bus_bits;  // more than that of any earlier cycle
+    slot = std::max(slot, empty);
+    if (slot - empty >= bus_width_) return false;
     ++slot;
     one.stages |= stage;
     return true;

@@ -65,14 +65,15 @@ class FrontEnd {
     Cycle cycle;
     uint32_t warp;  ///< slot
   };
+  // What every cycle asks comes first.
+  RingQueue<Wake> wakes_;
+  RingQueue<Target> targets_;
+  uint32_t last_ = 0;  // warp slot
   InstructionCache caches_;
   WarpTable& warps_;
   CtaTable& ctas_;
   std::vector<Counters>& counters_;
-  RingQueue<Wake> wakes_;
-  RingQueue<Target> targets_;
   std::vector<uint32_t> arrived_;  // warps whose instructions have arrived
-  uint32_t last_ = 0;              // warp slot
 };
 
 }  // namespace simt

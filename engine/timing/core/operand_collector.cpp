@@ -4,25 +4,11 @@
 #include <bit>
 
 namespace simt {
-namespace {
-
-// Order in which units compete for collectors.
-constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
-                                                  Unit::Fp64,    Unit::Int,    Unit::Branch,
-                                                  Unit::Texture, Unit::Tensor, Unit::Uniform};
-
-constexpr std::array<uint8_t, OperandCollector::unit_count> collection_turn = [] {
-  std::array<uint8_t, OperandCollector::unit_count> turn{};
-  for (uint8_t i = 0; i < collection_order.size(); ++i) turn[static_cast<size_t>(collection_order[i])] = i;
-  return turn;
-}();
-
-}  // namespace
+namespace {}  // namespace
 
 OperandCollector::OperandCollector(const SmSpec& spec)
     : divided_(spec.sub_core_model),
       entries_(spec.sub_cores),
-      all_entries_((1u << spec.sub_cores) - 1),
       banks_(divided_ ? spec.register_file.banks / spec.sub_cores : spec.register_file.banks),
       power_of_two_(std::has_single_bit(banks_)),
       collectors_(spec.register_file.collector_units),
@@ -32,19 +18,6 @@ OperandCollector::OperandCollector(const SmSpec& spec)
   const uint32_t each = divided_ ? units / spec.sub_cores : units;
   const auto mask = static_cast<uint32_t>((uint64_t{1} << each) - 1);
   for (uint32_t s = 0; s < spec.sub_cores; ++s) usable_collectors_[s] = mask << (divided_ ? s * each : 0);
-}
-
-void OperandCollector::issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
-                             uint32_t in_flight) {
-  const size_t u = index(instruction.unit);
-  Latches& latches = issue_[u];
-  latches.items[(latches.head + latches.count++) % max_sub_cores] = {
-      &instruction, issued_++, in_flight, static_cast<uint16_t>(warp), static_cast<uint16_t>(scheduler)};
-  if (divided_)
-    refused_[scheduler] |= 1u << u;
-  else if (latches.count == entries_)
-    refused_[0] |= 1u << u;
-  issue_pending_ |= 1u << collection_turn[u];
 }
 
 uint32_t OperandCollector::oldest_ready(Unit unit) const {
@@ -66,7 +39,8 @@ inline bool OperandCollector::allocate(size_t u) {
   if (free == 0) return false;
   const auto c = static_cast<uint32_t>(std::countr_zero(free));
   const DecodedInstruction& d = *oldest.instruction;
-  collectors_[c] = {oldest, d.read_count};
+  collectors_[c].held = oldest;
+  collectors_[c].operands_left = d.read_count;
   busy_collectors_ |= 1u << c;
   if (d.read_count == 0) ready_collectors_ |= 1u << c;
   for (uint32_t i = 0; i < d.read_count; ++i) {
@@ -74,31 +48,36 @@ inline bool OperandCollector::allocate(size_t u) {
     push(bank_queues_[bank], static_cast<uint8_t>(c * StaticInstruction::max_registers + i));
     banks_waiting_ |= uint64_t{1} << bank;
   }
-  refused_[divided_ ? oldest.scheduler : 0] &= ~(1u << u);
+  refused_[part_of(oldest.scheduler)] &= ~(1u << u);
   latches.head = (latches.head + 1) % max_sub_cores;
   if (--latches.count == 0) issue_pending_ &= ~(1u << collection_turn[u]);
   changed_ = true;
   return true;
 }
 
-void OperandCollector::step() {
+/// Passes instructions that have all their operands to the execute latches.
+inline void OperandCollector::pass_on() {
   for (uint32_t ready = ready_collectors_ & ~blocked_collectors_; ready; ready &= ready - 1) {
     const auto c = static_cast<uint32_t>(std::countr_zero(ready));
     const Collected& held = collectors_[c].held;
     const size_t u = index(held.instruction->unit);
-    uint32_t entry = held.scheduler;
-    if (divided_ ? execute_full_[u] >> entry & 1 : execute_full_[u] == all_entries_) {
+    const uint32_t full = execute_full_[u];
+    const uint32_t entry = divided_ ? held.scheduler : static_cast<uint32_t>(std::countr_one(full));
+    if (entry >= entries_ || full >> entry & 1) {
       blocked_collectors_ |= 1u << c;
       continue;
     }
-    if (!divided_) entry = static_cast<uint32_t>(std::countr_one(execute_full_[u]));
     execute_[u][entry] = held;
-    execute_full_[u] |= 1u << entry;
+    execute_full_[u] = full | 1u << entry;
     ready_units_ |= 1u << u;
     busy_collectors_ &= ~(1u << c);
     ready_collectors_ &= ~(1u << c);
     changed_ = true;
   }
+}
+
+/// Reads an operand from each bank that is not being written.
+inline void OperandCollector::read_operands() {
   bank_conflicts_ += static_cast<uint32_t>(std::popcount(banks_waiting_ & banks_written_));
   for (uint64_t reading = banks_waiting_ & ~banks_written_; reading; reading &= reading - 1) {
     const auto bank = static_cast<uint32_t>(std::countr_zero(reading));
@@ -112,6 +91,11 @@ void OperandCollector::step() {
     changed_ = true;
   }
   banks_written_ = 0;
+}
+
+void OperandCollector::step() {
+  pass_on();
+  read_operands();
   // Every pass gives each unit one collector; a unit that gets none now gets none in this step.
   for (uint32_t trying = issue_pending_; trying != 0 && busy_collectors_ != all_collectors_;) {
     uint32_t served = 0;
@@ -121,22 +105,6 @@ void OperandCollector::step() {
     }
     trying = served & issue_pending_;
   }
-}
-
-bool OperandCollector::write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
-                                  uint8_t& written) {
-  uint64_t taken = 0;
-  for (uint8_t i = written; i < instruction.write_count; ++i) {
-    const uint64_t bank = uint64_t{1} << bank_of(instruction.writes_at[i], warp, scheduler);
-    if (taken & bank) {
-      written = i;
-      return false;
-    }
-    if (banks_written_ & bank) return false;
-    banks_written_ |= bank;
-    taken |= bank;
-  }
-  return true;
 }
 
 }  // namespace simt

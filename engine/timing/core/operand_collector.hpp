@@ -31,15 +31,36 @@ class OperandCollector {
   explicit OperandCollector(const SmSpec& spec);
 
   /// Bit per unit whose issue latches have no room for an instruction of the scheduler.
-  uint32_t refused(uint32_t scheduler) const { return refused_[divided_ ? scheduler : 0]; }
-  void issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint32_t in_flight);
+  uint32_t refused(uint32_t scheduler) const { return refused_[part_of(scheduler)]; }
+  void issue(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint32_t in_flight) {
+    const size_t u = index(instruction.unit);
+    Latches& latches = issue_[u];
+    latches.items[(latches.head + latches.count++) % max_sub_cores] = {
+        &instruction, issued_++, in_flight, static_cast<uint16_t>(warp), static_cast<uint16_t>(scheduler)};
+    if (divided_ || latches.count == entries_) refused_[part_of(scheduler)] |= 1u << u;
+    issue_pending_ |= 1u << collection_turn[u];
+  }
 
   /// One step: dispatch collected instructions, read operands, take new instructions.
   void step();
   /// Occupies the banks of the registers the instruction writes, from register `written` on. False if one of
   /// them is already being written. A bank accepts one register per cycle: if two of the instruction's
   /// registers share a bank, `written` advances to the second, which is left for the next cycle.
-  bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler, uint8_t& written);
+  bool write_back(const DecodedInstruction& instruction, uint32_t warp, uint32_t scheduler,
+                  uint8_t& written) {
+    uint64_t taken = 0;
+    for (uint8_t i = written; i < instruction.write_count; ++i) {
+      const uint64_t bank = uint64_t{1} << bank_of(instruction.writes_at[i], warp, scheduler);
+      if (taken & bank) {
+        written = i;
+        return false;
+      }
+      if (banks_written_ & bank) return false;
+      banks_written_ |= bank;
+      taken |= bank;
+    }
+    return true;
+  }
 
   /// Ends the cycle's register writes; call once per cycle, after its steps.
   void end_cycle() { banks_written_ = 0; }
@@ -75,6 +96,15 @@ class OperandCollector {
 
  private:
   static constexpr uint32_t max_sub_cores = 8, max_collectors = 32;
+  /// Order in which units compete for collectors.
+  static constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
+                                                           Unit::Fp64,    Unit::Int,    Unit::Branch,
+                                                           Unit::Texture, Unit::Tensor, Unit::Uniform};
+  static constexpr std::array<uint8_t, unit_count> collection_turn = [] {
+    std::array<uint8_t, unit_count> turn{};
+    for (uint8_t i = 0; i < collection_order.size(); ++i) turn[static_cast<size_t>(collection_order[i])] = i;
+    return turn;
+  }();
   static size_t index(Unit unit) { return static_cast<size_t>(unit); }
   struct Collector {
     Collected held{};
@@ -89,12 +119,15 @@ class OperandCollector {
     const uint32_t n = reg + warp;
     return (power_of_two_ ? n & (banks_ - 1) : n % banks_) + (divided_ ? scheduler * banks_ : 0);
   }
+  /// The index of what schedulers share, unless the SM is divided.
+  uint32_t part_of(uint32_t scheduler) const { return divided_ ? scheduler : 0; }
   bool allocate(size_t unit);
+  void pass_on();
+  void read_operands();
 
   bool divided_;
   uint32_t entries_;  // latches of each unit
-  uint32_t all_entries_;
-  uint32_t banks_;  // from which a scheduler's instructions read
+  uint32_t banks_;    // from which a scheduler's instructions read
   bool power_of_two_;
   std::array<uint32_t, max_sub_cores> usable_collectors_{};  // by scheduler: bit per collector
   std::array<uint32_t, max_sub_cores> refused_{};
@@ -106,6 +139,10 @@ class OperandCollector {
   uint32_t issue_pending_ = 0;  // bit per unit with a full issue latch, in the order of their turns
   uint32_t ready_units_ = 0;    // bit per unit with a full execute latch
   uint64_t issued_ = 0;         // instructions
+  uint64_t banks_waiting_ = 0;  // bit per bank that operands wait for
+  uint64_t banks_written_ = 0;
+  uint64_t bank_conflicts_ = 0;
+  bool changed_ = false;
   std::vector<Collector> collectors_;
   std::array<Latches, unit_count> issue_{};
   std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};
@@ -127,10 +164,6 @@ class OperandCollector {
   }
   std::array<uint8_t, max_collectors * StaticInstruction::max_registers> next_operand_{};
   std::vector<BankQueue> bank_queues_;
-  uint64_t banks_waiting_ = 0;
-  uint64_t banks_written_ = 0;
-  uint64_t bank_conflicts_ = 0;
-  bool changed_ = false;
 };
 
 }  // namespace simt

@@ -33,7 +33,6 @@ inline bool OperandCollectorCore::write_back(Cycle now) {
 inline bool OperandCollectorCore::execute(Cycle now) {
   const bool divided = parts_.spec.sm.sub_core_model;
   bool changed = false;
-  if (collector_.ready_units() == 0) return false;
   for (Unit unit : start_order) {
     for (uint32_t ready = collector_.ready_entries(unit); ready; ready &= ready - 1) {
       uint32_t entry = static_cast<uint32_t>(std::countr_zero(ready));
@@ -45,7 +44,7 @@ inline bool OperandCollectorCore::execute(Cycle now) {
         for (uint32_t i = 0; i < units_.count(unit) && !units_.accepts(place, now); ++i)
           place = units_.next(unit, place);
       if (!units_.accepts(place, now) || !units_.reserve_result(place, now, d.latency)) continue;
-      units_.start(unit, place, now, d.initiation_interval);
+      units_.occupy(place, now, d.initiation_interval);
       wheel_.schedule(now + d.latency + result_latency, {&d, oldest.warp});
       collector_.take(unit, entry);
       changed = true;
@@ -66,7 +65,8 @@ inline bool OperandCollectorCore::read_operands(Counters& counters) {
   for (uint32_t i = 0; i < parts_.spec.sm.register_file.port_throughput && collector_.busy(); ++i)
     collector_.step();
   collector_.end_cycle();
-  counters[Counter::register_bank_conflicts] += collector_.take_bank_conflicts();
+  if (const uint64_t conflicts = collector_.take_bank_conflicts())
+    counters[Counter::register_bank_conflicts] += conflicts;
   return collector_.take_changed();
 }
 

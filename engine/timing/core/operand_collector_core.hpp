@@ -57,11 +57,11 @@ class OperandCollectorCore {
 
  private:
   CoreParts parts_;
+  int32_t fetched_ = -1;  // warp fetched and not yet decoded
+  uint64_t looked_at_ = 0;
   OperandCollector collector_;
   ExecutionUnits units_;
   CompletionWheel wheel_;
-  int32_t fetched_ = -1;  // warp fetched and not yet decoded
-  uint64_t looked_at_ = 0;
 };
 
 }  // namespace simt

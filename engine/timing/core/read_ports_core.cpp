@@ -110,13 +110,15 @@ inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle
     start_product(issued, sub_core, place, now + delay);
   else
     units_.start(d.unit, place, now, d.initiation_interval);
-  if (delay > 0) sub_core.issue_blocked_until = now + 1 + delay;
   if (d.issue.present) [[unlikely]] {
     parts_.warps.dependences().delay(issued.warp, delay);
     parts_.warps.dependences().operands_read(issued.warp, d.issue, now + d.issue.operands_read + delay);
   }
   Counters& counters = parts_.counters[issued.slot];
-  counters[Counter::register_bank_conflicts] += delay;
+  if (delay > 0) {
+    sub_core.issue_blocked_until = now + 1 + delay;
+    counters[Counter::register_bank_conflicts] += delay;
+  }
   if (d.shared_operands > 0) [[unlikely]]
     return;
   const auto w = static_cast<uint16_t>(issued.warp);

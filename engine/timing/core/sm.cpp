@@ -12,7 +12,8 @@ constexpr uint32_t numbered_barriers = 16;     // per CTA
 
 Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral,
        MemoryPort& port)
-    : spec_(spec),
+    : port_(port),
+      spec_(spec),
       traits_(traits),
       id_(id),
       warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
@@ -21,7 +22,6 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       recorder_(warps_),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
-      port_(port),
       load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), port.requests),
       front_end_(spec, warps_, ctas_, recorder_.counters()),
       constant_cache_(spec, front_end_.caches()),
@@ -53,12 +53,19 @@ void Sm::take_arrivals(Cycle now) {
     front_end_.caches().arrive(line_arrivals_.front(), now, recorder_.counters());
     changed_ = true;
   }
+  find_arrival();
+}
+
+void Sm::find_arrival() {
+  arrival_ = starts_.empty() ? ~Cycle{0} : starts_.front().cycle;
+  if (!line_arrivals_.empty()) arrival_ = std::min(arrival_, line_arrivals_.front().cycle);
 }
 
 void Sm::deliver(const LineArrival& arrival) {
   const auto before = [](const LineArrival& a, const LineArrival& b) { return a.cycle < b.cycle; };
   line_arrivals_.insert(std::upper_bound(line_arrivals_.begin(), line_arrivals_.end(), arrival, before),
                         arrival);
+  find_arrival();
 }
 
 bool Sm::read_constant_operand(uint32_t w, uint32_t operand, Cycle now) {
@@ -208,6 +215,7 @@ void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {
     ended_.push_back({start.cta_slot, slot, now});
   }
   std::erase_if(starts_, [&](const CtaStart& start) { return start.kernel->slot == slot; });
+  find_arrival();
   for (uint32_t i = 0; i < ctas_.slots(); ++i) {
     const CtaTable::Cta& cta = ctas_[i];
     if (!cta.stream || cta.kernel->slot != slot) continue;
@@ -244,14 +252,6 @@ Cycle Sm::next_shared_event(Cycle now) const {
   return std::min(next, std::max(now + 1, constant_cache_.next_event()));
 }
 
-Cycle Sm::next_outside_event() const {
-  Cycle next = ~Cycle{0};
-  if (!starts_.empty()) next = starts_.front().cycle;
-  if (next_reply_ < port_.replies.size()) next = std::min(next, port_.replies[next_reply_].cycle);
-  if (!line_arrivals_.empty()) next = std::min(next, line_arrivals_.front().cycle);
-  return next;
-}
-
 void Sm::pass_idle(Cycle from, Cycle to) {
   load_store_.skip(to - from);
   if (ctas_.resident() > 0) {
@@ -262,6 +262,7 @@ void Sm::pass_idle(Cycle from, Cycle to) {
 }
 
 void Sm::drop_taken_replies() {
+  if (next_reply_ == 0) return;
   port_.replies.erase(port_.replies.begin(),
                       port_.replies.begin() + static_cast<std::ptrdiff_t>(next_reply_));
   next_reply_ = 0;

@@ -26,7 +26,7 @@ namespace simt {
 /// A streaming multiprocessor: what its two core models share, and its external interfaces. It runs
 /// independently through a window of cycles: everything that reaches it during the window (replies, new CTAs)
 /// is known before, and everything it causes outside (requests, finished CTAs) takes effect afterwards.
-class Sm {
+class alignas(64) Sm {
  public:
   struct CtaEnd {
     uint32_t cta_slot = 0;
@@ -50,7 +50,10 @@ class Sm {
   virtual void run(Cycle begin, Cycle end) = 0;
 
   void begin_launch(const DecodedKernel& kernel) { recorder_.begin_launch(kernel); }
-  void start_cta(CtaStart start) { starts_.push_back(std::move(start)); }
+  void start_cta(CtaStart start) {
+    starts_.push_back(std::move(start));
+    find_arrival();
+  }
   void configure_l1(uint32_t ways) { load_store_.set_l1_ways(ways); }
   void invalidate_l1() { load_store_.invalidate_l1(); }
   void insert_code(uint64_t begin, uint64_t end) { front_end_.caches().insert_code(begin, end); }
@@ -77,7 +80,26 @@ class Sm {
   /// Describes what every warp waits for, to explain a deadlock.
   std::string describe_waits() const;
 
+ private:
+  // What the GPU asks of each SM in each window comes first, in two of the host's cache lines.
+  std::vector<Deferred> deferred_;
+  std::vector<CtaEnd> ended_;
+  Cycle arrival_ = ~Cycle{0};  // of the first of starts_ and line_arrivals_
+
  protected:
+  Cycle own_event_ = ~Cycle{0};  // next cycle with an event that the SM itself causes
+  MemoryPort& port_;
+  size_t next_reply_ = 0;     // of the port
+  bool changed_ = false;      // something happened in this cycle, so the next one may differ
+  bool membars_ = false;      // some warps may wait at a memory barrier
+  uint32_t issue_first_ = 0;  // scheduler that goes first
+  struct Sleeper {
+    Cycle until;
+    uint32_t warp;
+    uint64_t age;  // of the warp: its slot may hold another one by then
+  };
+  std::vector<Sleeper> sleepers_;
+
   Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_slots, Cycle deferral,
      MemoryPort& port);
 
@@ -87,8 +109,8 @@ class Sm {
   /// Takes constant operands and loads of constants that have arrived.
   void take_constants(Cycle now);
   /// Whether the constant operand of a warp's next instruction, if any, is present.
-  bool constant_operand_there(uint32_t w, Cycle now) {
-    const uint32_t operand = warps_.next_instruction(w).constant_operand;
+  bool constant_operand_there(uint32_t w, const DecodedInstruction& next, Cycle now) {
+    const uint32_t operand = next.constant_operand;
     return operand == StaticInstruction::no_constant || read_constant_operand(w, operand, now);
   }
   bool read_constant_operand(uint32_t w, uint32_t operand, Cycle now);
@@ -109,7 +131,10 @@ class Sm {
   virtual void forget_fetch(uint32_t w) = 0;
 
   Cycle next_shared_event(Cycle now) const;
-  Cycle next_outside_event() const;
+  Cycle next_outside_event() const {
+    if (next_reply_ == port_.replies.size()) return arrival_;
+    return std::min(arrival_, port_.replies[next_reply_].cycle);
+  }
   void pass_idle(Cycle from, Cycle to);
   void drop_taken_replies();
 
@@ -122,22 +147,10 @@ class Sm {
   ActivityRecorder recorder_;
   WarpObserver observer_;
   AddressGenerator addresses_;
-  MemoryPort& port_;
   LoadStoreUnit load_store_;
   FrontEnd front_end_;
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
-  size_t next_reply_ = 0;  // of the port
-  struct Sleeper {
-    Cycle until;
-    uint32_t warp;
-    uint64_t age;  // of the warp: its slot may hold another one by then
-  };
-  std::vector<Sleeper> sleepers_;
-  bool changed_ = false;         // something happened in this cycle, so the next one may differ
-  bool membars_ = false;         // some warps may wait at a memory barrier
-  uint32_t issue_first_ = 0;     // scheduler that goes first
-  Cycle own_event_ = ~Cycle{0};  // next cycle with an event that the SM itself causes
 
  private:
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, Cycle now);
@@ -145,12 +158,11 @@ class Sm {
   void arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits, Cycle now);
   void sleep(uint32_t w, Cycle now, uint64_t nanoseconds);
   std::string describe_wait(uint32_t w) const;
+  void find_arrival();
 
   Cycle deferral_;
   std::deque<LineArrival> line_arrivals_;  // ascending cycles
   std::deque<CtaStart> starts_;
-  std::vector<CtaEnd> ended_;
-  std::vector<Deferred> deferred_;
   std::vector<uint32_t> constant_warps_;             // whose operands have arrived
   std::vector<ConstantCache::Load> constant_loads_;  // that are complete
 };

@@ -21,15 +21,16 @@ class SmWith final : public Sm {
  private:
   void tick(Cycle now, bool arrivals);
   void issue(Cycle now);
-  void issue_from(uint32_t scheduler, uint64_t waiting, Cycle now);
-  void issue_instruction(uint32_t w, Cycle now);
+  void issue_from(uint32_t scheduler, Cycle now);
+  void issue_warp(uint32_t scheduler, uint32_t w, uint64_t chosen, uint64_t others, Cycle now);
+  void issue_instruction(uint32_t w, const DecodedInstruction& d, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
   uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
   Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
   void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
 
-  Core core_;
   uint32_t issuable_ = 0;  // bit per scheduler: some warp could issue in the last cycle
+  Core core_;
 };
 
 template <CoreModel Core>
@@ -77,8 +78,8 @@ void SmWith<Core>::tick(Cycle now, bool arrivals) {
 }
 
 template <CoreModel Core>
-uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
-                                 Cycle now) {
+inline uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
+                                        Cycle now) {
   if (candidates == 0) return 0;
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
   for (uint32_t refused = core_.refused(scheduler, now) | excluded_units; refused; refused &= refused - 1)
@@ -89,22 +90,16 @@ uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32
 template <CoreModel Core>
 void SmWith<Core>::issue(Cycle now) {
   if (membars_) check_membars();
-  const uint32_t count = spec_.sm.sub_cores;
-  const uint32_t first = issue_first_;
+  const uint32_t count = spec_.sm.sub_cores, first = issue_first_;
   if (ctas_.resident() > 0) issue_first_ = first + 1 < count ? first + 1 : 0;
-  if (!warps_.any_masks_changed() && issuable_ == 0) return;
-  for (uint32_t i = 0, s = first; i < count; ++i, s = s + 1 < count ? s + 1 : 0) {
+  if ((warps_.masks_changed() | issuable_) == 0) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t s = first + i < count ? first + i : first + i - count;
     // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
     // of this one.
-    if (!warps_.take_masks_changed(s) && !(issuable_ >> s & 1)) continue;
-    const WarpTable::SchedulerMasks& m = warps_.masks(s);
-    const uint64_t waiting = m.waiting();
-    const uint32_t some = m.issuable(waiting) != 0;
-    issuable_ = (issuable_ & ~(1u << s)) | some << s;
-    if (m.resident != 0 && core_.may_issue(s, now))
-      issue_from(s, waiting, now);
-    else
-      recorder_.count_scheduler(s, waiting, 0, 0);
+    if (!((warps_.masks_changed() | issuable_) >> s & 1)) continue;
+    warps_.forget_masks_changed(s);
+    issue_from(s, now);
   }
 }
 
@@ -118,37 +113,52 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_from(uint32_t s, uint64_t waiting, Cycle now) {
+void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
-  schedulers_[s]->begin_cycle(warps_);
-  uint64_t could_issue = available(s, m.issuable(waiting), 0, now);
-  const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
-  if (position < 0) {
-    recorder_.count_scheduler(s, waiting, 0, could_issue);
-    return;
+  uint64_t waiting = m.waiting(), ready = m.issuable(waiting), could_issue = 0, chosen = 0;
+  issuable_ = (issuable_ & ~(1u << s)) | uint32_t{ready != 0} << s;
+  uint32_t w = 0;
+  if (m.resident != 0 && core_.may_issue(s, now)) {
+    schedulers_[s]->begin_cycle(warps_);
+    could_issue = available(s, ready, 0, now);
+    const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
+    if (position >= 0) {
+      changed_ = true;
+      chosen = uint64_t{1} << position;
+      w = warps_.slot_at(s, static_cast<uint32_t>(position));
+      if (!constant_operand_there(w, warps_.next_instruction(w), now)) {
+        waiting = m.waiting();
+        ready = m.issuable(waiting);
+        could_issue &= ~chosen;
+        chosen = 0;
+        core_.operand_missing(s, now);
+      }
+    }
   }
-  const uint64_t chosen = uint64_t{1} << position;
-  const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(position));
-  changed_ = true;
-  if (!constant_operand_there(w, now)) {
-    recorder_.count_scheduler(s, m.waiting(), 0, could_issue & ~chosen);
-    core_.operand_missing(s, now);
-    return;
-  }
-  recorder_.count_scheduler(s, waiting, chosen, could_issue);
+  recorder_.count_scheduler(s, waiting, ready, chosen, could_issue);
+  if (chosen) issue_warp(s, w, chosen, could_issue & ~chosen, now);
+}
+
+/// Issues the chosen warp's instructions. others: warps that could have issued too.
+/// This and issue_instruction() are inlined by force: the compiler finds them too long, but calls cost 2 to 5
+/// %.
+template <CoreModel Core>
+[[gnu::always_inline]] inline void SmWith<Core>::issue_warp(uint32_t s, uint32_t w, uint64_t chosen,
+                                                            uint64_t others, Cycle now) {
+  const WarpTable::SchedulerMasks& m = warps_.masks(s);
   uint32_t used_units = 0;
   const uint32_t width = spec_.sm.scheduler.issue_width;
   for (uint32_t n = 0; n < width; ++n) {
-    if (n > 0 &&
-        (available(s, chosen & m.issuable(), used_units, now) == 0 || !constant_operand_there(w, now)))
-      break;
+    if (n > 0 && available(s, chosen & m.issuable(), used_units, now) == 0) break;
+    const DecodedInstruction& next = warps_.next_instruction(w);
+    if (n > 0 && !constant_operand_there(w, next, now)) break;
     if (n + 1 < width && spec_.sm.scheduler.dual_issue_different_units)
-      used_units |= units_excluded_by(warps_.next_instruction(w).unit);
-    issue_instruction(w, now);
+      used_units |= units_excluded_by(next.unit);
+    issue_instruction(w, next, now);
   }
-  schedulers_[s]->issued(position);
+  schedulers_[s]->issued(std::countr_zero(chosen));
   // A warp that may issue in the next cycle comes into the host's caches meanwhile.
-  if (const uint64_t others = could_issue & ~chosen) {
+  if (others) {
     const uint64_t later = others & ~(chosen | (chosen - 1));
     warps_.prefetch(warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(later ? later : others))));
   }
@@ -172,11 +182,11 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_instruction(uint32_t w, Cycle now) {
+[[gnu::always_inline]] inline void SmWith<Core>::issue_instruction(uint32_t w, const DecodedInstruction& d,
+                                                                   Cycle now) {
   WarpTable::Warp& warp = warps_[w];
   const WarpTable::Buffered next = warps_.next(w);
   const DynamicRecord& record = warps_.next_record(w);  // valid until advance()
-  const DecodedInstruction& d = warp.kernel->instructions[next.static_index];
   const uint16_t slot = warp.kernel->slot;
   recorder_.issued(slot, next);
   ++warp.issued;

@@ -33,6 +33,7 @@ CtaDispatcher::CtaDispatcher(const Spec& spec, uint16_t launch_slots)
 
 void CtaDispatcher::begin(uint16_t launch_slot, const Grid& grid) {
   grids_[launch_slot] = {grid, 0, std::vector<uint32_t>(sms_.size())};
+  leftover_ = true;
 }
 
 void CtaDispatcher::end(uint16_t launch_slot) {

@@ -50,7 +50,10 @@ class CtaDispatcher {
   /// The ordinal of the launch's next CTA.
   uint64_t next_cta(uint16_t launch_slot) const { return grids_[launch_slot].next; }
   /// CTAs before `next` are not dispatched.
-  void skip_to(uint16_t launch_slot, uint64_t next) { grids_[launch_slot].next = next; }
+  void skip_to(uint16_t launch_slot, uint64_t next) {
+    grids_[launch_slot].next = next;
+    leftover_ = true;
+  }
 
   /// A CTA ends at `cycle`. Its place can be reused launch.dispatch_latency later, and
   /// launch.warp_dispatch_latency for each of its warps.
@@ -100,6 +103,7 @@ class CtaDispatcher {
   uint32_t warp_latency_;
   DispatchRate peak_rate_, rate_;
   bool held_back_ = false;       // by the rates, when the last cycle was decided
+  bool leftover_ = false;        // the last cycle visited dispatched CTAs, so the next one may as well
   std::vector<Progress> grids_;  // by launch slot
   std::vector<SmResources> sms_;
   std::vector<Freed> freed_;  // a heap, earliest first
@@ -113,13 +117,12 @@ template <class Place>
 void CtaDispatcher::dispatch(Cycle limit, Place&& place) {
   // Only cycles in which something becomes possible are visited.
   Cycle cycle = decided_until_;
-  bool leftover = true;  // the last cycle visited dispatched CTAs, so the next one may as well
   while (cycle < limit) {
-    if (!leftover) {
+    if (!leftover_) {
       cycle = std::max(cycle, next_possible(cycle));
       if (cycle >= limit) break;
     }
-    leftover = false;
+    leftover_ = false;
     if (begin_cycle(cycle)) {
       const auto count = static_cast<uint32_t>(sms_.size());
       const uint32_t first = last_sm_;
@@ -136,7 +139,7 @@ void CtaDispatcher::dispatch(Cycle limit, Place&& place) {
         rate_.started(cycle);
         place(*placement);
         last_sm_ = sm;
-        leftover = true;
+        leftover_ = true;
       }
     }
     ++cycle;

@@ -49,10 +49,10 @@ struct MemoryReply {
 };
 
 /// What an SM, or another requester, exchanges with the interconnect; each in ascending cycles.
-struct MemoryPort {
+struct alignas(64) MemoryPort {
   std::vector<MemoryReply> replies{};     ///< the SM removes them
-  std::vector<MemoryRequest> requests{};  ///< the SM adds them
   std::vector<Cycle> departures{};        ///< of packets from its input buffer; the SM removes them
+  std::vector<MemoryRequest> requests{};  ///< the SM adds them
 };
 
 }  // namespace simt
