@@ -37,7 +37,7 @@ def test_half_widths_hold_on_another_machine() -> None:
 
 @pytest.mark.slow
 def test_half_widths_hold_where_a_tenth_of_the_launches_is_faster() -> None:
-    """Samples that miss the faster ones look alike and stop early, with half widths of their own below 1 %."""
+    """Samples that miss the faster ones look alike and stop early, with half widths below 1 %."""
     covered = 0
     for seed in range(30):
         random = np.random.default_rng(seed)
