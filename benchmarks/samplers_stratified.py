@@ -1,6 +1,7 @@
 """STEM, ROOT and Neyman on real profiles: error, speedup and coverage, also judged by another GPU or run.
 
 usage: python benchmarks/samplers_stratified.py [PROFILES...] [--seeds N] [--intervals N]
+       python benchmarks/samplers_stratified.py --only-intervals [--first-seed N] [--intervals N] [--error X]
 
 By default, it uses the profiles in ../shared/data/profiles, which are not part of the repository. Each method
 designs its strata once; its draws are made for all seeds at once (simple random samples in each stratum), so
@@ -9,7 +10,8 @@ that hundreds of seeds take seconds. There are four tables:
 1. every method at a bound of 5 %: means over the profiles, as in the STEM paper's tables;
 2. ROOT against Neyman, profile by profile: at ROOT's realised error, how long is each one's sample;
 3. plans made from one profile and judged by another of the same program (pairs that align);
-4. on the same pairs, Neyman and the adaptive sampler: whether the half width of the estimate holds.
+4. on the same pairs, Neyman and the adaptive sampler: whether the half width of the estimate holds; the
+   latter also on parts of 442 launches of the pairs of GPUs.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -227,16 +229,32 @@ def across(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
             print(f"    {name:30}{design.speedup:8.1f}x{errors.mean():8.2f}{np.quantile(errors, 0.95):8.2f}")
 
 
-def intervals(pairs: dict[str, tuple[Profile, Floats]], seeds: int) -> None:
-    print("\n4. Estimates of the other's total: error % (mean, 95th), half width %, % within it, speedup")
+def parts_of(pairs: dict[str, tuple[Profile, Floats]], size: int = 442) -> dict[str, tuple[Profile, Floats]]:
+    """Eight stretches of each pair of GPUs, at equal distances."""
+    parts = {}
+    for label, (profile, values) in pairs.items():
+        if "first half" in label:
+            continue
+        for i, begin in enumerate(np.linspace(0, len(profile) - size, 8).astype(int)):
+            mask = np.zeros(len(profile), bool)
+            mask[begin : begin + size] = True
+            parts[f"{label}, part {i + 1}"] = (profile.take(mask), values[mask])
+    return parts
+
+
+def intervals(
+    pairs: dict[str, tuple[Profile, Floats]], seeds: range, error: float, names: Sequence[str]
+) -> None:
+    print(f"\n4. Estimates of the other's total, {100 * error:g} % asked for, seeds from {seeds.start}:")
+    print("error % (mean, 95th percentile), half width %, % within it, speedup")
     for label, (profile, values) in pairs.items():
         total, times = values.sum(), dict(zip(profile.launches["launch"].to_list(), values, strict=True))
-        for name in ("Neyman", "Neyman, 2 a stratum", "Adaptive, 5 % asked for"):
-            sampler: Sampler = Adaptive(metrics=("v",), error=ERROR)
+        for name in names:
+            sampler: Sampler = Adaptive(metrics=("v",), error=error)
             if name.startswith("Neyman"):
-                sampler = Neyman(error=ERROR, min_samples=2 if "2" in name else 1)
+                sampler = Neyman(error=error, min_samples=2 if "2" in name else 1)
             errors, halves, inverse, launches = [], [], [], []
-            for seed in range(seeds):
+            for seed in seeds:
                 sampler.set_params(seed=seed)
                 if isinstance(sampler, Adaptive):
                     found = sampler.run(profile, lambda ids, times=times: {i: {"v": times[i]} for i in ids})
@@ -262,17 +280,25 @@ def main() -> None:
     parser.add_argument("profiles", nargs="*", type=Path)
     parser.add_argument("--seeds", type=int, default=300)
     parser.add_argument("--intervals", type=int, default=40, help="seeds of the last table")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the last table")
+    parser.add_argument("--error", type=float, default=ERROR, help="asked for in the last table")
+    parser.add_argument("--only-intervals", action="store_true", help="the last table, without Neyman's rows")
     options = parser.parse_args()
     shared = Path(__file__).parents[2] / "shared" / "data" / "profiles"
     paths = options.profiles or sorted(p for p in shared.glob("*.gz"))
     if not paths:
         sys.exit(f"no profiles in {shared}: name some on the command line")
     profiles = {path.name.split(".")[0]: read_profile(path).kernels() for path in paths}
-    all_methods(profiles, options.seeds)
-    against_root(profiles, options.seeds)
     pairs = pairs_of(profiles)
-    across(pairs, options.seeds)
-    intervals(pairs, options.intervals)
+    names = ["Adaptive"]
+    if not options.only_intervals:
+        names = ["Neyman", "Neyman, 2 a stratum", *names]
+        all_methods(profiles, options.seeds)
+        against_root(profiles, options.seeds)
+        across(pairs, options.seeds)
+    seeds = range(options.first_seed, options.first_seed + options.intervals)
+    intervals(pairs, seeds, options.error, names)
+    intervals(parts_of(pairs), seeds[:10], options.error, ["Adaptive"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -138,6 +139,21 @@ def test_single_draws_take_their_spread_from_the_profile() -> None:
     least = 1.96 * np.hypot(360, 3600) * 0.1 * np.sqrt(0.75)
     assert got["v"]["half_width"] > least
     assert any("2 strata have one draw" in note for note in got.notes)
+
+
+def test_two_equal_draws_do_not_make_expected_times_exact() -> None:
+    """The spread that the plan assumed counts as two draws, until there are many."""
+    plan = plan_of(["k"] * 100, [10.0] * 100, [0] * 100, [3, 60])
+    values = {3: {"v": 7.0}, 60: {"v": 7.0}}
+    assert plan.estimate(values)["v"]["half_width"] == 0
+    got = replace(plan, expected=True).estimate(values)
+    # Two of three degrees of freedom of the kernel's variance are 5 %, and again of the stratum's; t(3).
+    relative = 3.182 * 0.05 * np.sqrt(2 / 3 * 2 / 3 * (1 / 2 - 1 / 100))
+    assert got["v"]["relative"] == pytest.approx(relative, rel=1e-3)
+    assert any("spread of 5 %" in note for note in got.notes)
+    many = plan_of(["k"] * 100, [10.0] * 100, [0] * 100, list(range(50)))
+    few = replace(many, expected=True).estimate({i: {"v": 7.0} for i in range(50)})["v"]["relative"]
+    assert few < relative / 30
 
 
 def test_profiles_frames_and_mappings_are_results() -> None:

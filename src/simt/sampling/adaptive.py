@@ -47,8 +47,11 @@ class Adaptive(Sampler):
     limit: share of the launches at which it stops, with a warning in the Plan.
 
     plan_: the latest Plan.
-    estimate_: the estimate from the latest results, with half widths as above.
-    rounds_: one {launches, half widths} per call of `refine`.
+    estimate_: the estimate from the latest results, with half widths as above, but none narrower than `error`
+        unless everything in it was measured. To stop at a narrow interval selects those that are too narrow;
+        what holds with `confidence` is the width that was asked for (Chow and Robbins, "On the asymptotic
+        theory of fixed-width sequential confidence intervals for the mean", 1965).
+    rounds_: one {launches, half widths} per call of `refine`; these are the ones that decide.
     """
 
     method = "adaptive"
@@ -139,7 +142,7 @@ class Adaptive(Sampler):
         for metric, sample in samples.items():
             kinds[metric], totals[metric] = sample.best()
         widths = {metric: self._width(total) for metric, total in totals.items()}
-        self.estimate_ = self.plan_.estimate(self._results, self.metrics, widen=self._cautious)
+        self.estimate_ = self.plan_.estimate(self._results, self.metrics, widen=self._stated)
         self.rounds_.append({"launches": len(self.plan_), "half_widths": widths})
         holds = all(width <= self.error for width in widths.values())
         self._passes = self._passes + 1 if holds else 0
@@ -208,6 +211,15 @@ class Adaptive(Sampler):
         if not math.isfinite(total.df):
             return total
         return replace(total, variance=total.variance * total.df / float(chi2.ppf(self.caution, total.df)))
+
+    def _stated(self, total: Total) -> Total:
+        """As wide as `error` at least."""
+        total = self._cautious(total)
+        half = total.half_width(self.confidence)
+        if not half or not total.value:
+            return total
+        wider = max(1.0, self.error * abs(total.value) / half)
+        return replace(total, variance=total.variance * wider**2)
 
     def _sizes(
         self,

@@ -38,6 +38,7 @@ COLUMNS = {
 }
 _INTENSIVE = re.compile(r"^launch__|\.(ratio|pct|per_\w+|avg|min|max|peak\w*)(\.|$)")
 _ELAPSED = re.compile(r"cycles_elapsed\.(avg|max)$")  # equal for all SMs: additive over launches
+ASSUMED = 0.05  # relative spread of values around expected times, before any was measured
 _PRIOR = 2.0  # prior degrees of freedom: all kernels' spread for a kernel's, a kernel's for a stratum's
 
 
@@ -187,7 +188,7 @@ class Sample:
         x = launches["time_ns"].to_numpy().astype(float) if timed else np.ones(len(launches))
         self._times = strata["time_ns"].to_numpy().astype(float) if timed else self._sizes
         self._cov = strata["cov"].to_numpy() if timed else np.zeros(len(self._sizes))
-        self._replacement = plan.replacement
+        self._replacement, self._expected = plan.replacement, plan.expected
         h = len(self._sizes)
         # Kernel of each stratum; a stratum of several kernels counts as a kernel of its own.
         self._kernel = np.full(h, -1)
@@ -254,6 +255,13 @@ class Sample:
         # Each kernel counts the same: those with the most time and draws often vary least, and say little of
         # others.
         pooled = float(own[some].mean()) if some.any() else 0.0
+        if self._expected:
+            # What the plan assumed to choose its few draws: that these agree does not say that all do.
+            pooled = max(pooled, ASSUMED**2)
+            self.notes.append(
+                "times are expected, not measured: beside a kernel's own draws, a spread of "
+                f"{100 * ASSUMED:g} % of the values around them counts, as two draws"
+            )
         self.ratio, self.pooled_variance = ratio, pooled
         self.ratio_variance = (own * df + _PRIOR * pooled) / (df + _PRIOR)
         # The prior is itself an estimate: a kernel's degrees of freedom are limited to all kernels' plus its

@@ -12,13 +12,13 @@ from simt import parameter_checks as check
 from simt.profile import Profile
 from simt.sampling.alike import alike
 from simt.sampling.allocation import Design, Strata, Stratified, durations, quantile, stratum_name
+from simt.sampling.estimate import ASSUMED
 from simt.sampling.pruning import Pruning, SplitTree
 from simt.sampling.root import Root
 from simt.sampling.splits import TimeOrder
 
 _LAUNCH = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes")
 _TRANSFER = 0.03
-_ASSUMED = 0.05  # spread of times within a stratum where they are not measured
 _FINEST = 1e-3  # share of the bound: a node that adds less to the error is not split
 
 
@@ -142,7 +142,7 @@ class Neyman(Stratified):
         """Strata and sizes of least time for which the bound holds if values spread as `transfer` says."""
         total = math.fsum(order.spread(lo, hi).total for lo, hi in order.groups)
         limit = (self.error * total / z) ** 2
-        spread = _ASSUMED if self.transfer is None else self.transfer
+        spread = ASSUMED if self.transfer is None else self.transfer
         return SplitTree(order, spread, self.min_samples, limit * _FINEST**2).within_variance(limit)
 
     def _claim(self, order: TimeOrder, found: Pruning, z: float) -> float:
