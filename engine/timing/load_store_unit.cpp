@@ -175,11 +175,11 @@ void LoadStoreUnit::finish_transaction(uint32_t in_flight, uint32_t lanes, Cycle
   if (instruction.outstanding == 0 && dispatch_ != in_flight) arrived(in_flight, now);
 }
 
-/// All data of the instruction are there. What the L1 had leaves it in two steps, each of which moves one
-/// line per interval, and one instruction after the other.
+/// All data of the instruction are there. Several lines that the L1 had leave it in two steps, each of which
+/// moves one line per interval, and one load after the other.
 void LoadStoreUnit::arrived(uint32_t in_flight, Cycle now) {
   const Cycle step = Cycle{pool_[in_flight].further_lines} * spec_.l1.line_interval;
-  if (leaving_.empty() && step == 0) return complete(in_flight);
+  if (step == 0) return complete(in_flight);
   const Cycle after_others = leaving_.empty() ? 0 : leaving_.back().ready + step;
   leaving_.push_back({in_flight, std::max(now + 2 * step, after_others)});
 }

@@ -4,7 +4,6 @@
 #include <bit>
 
 namespace simt {
-namespace {}  // namespace
 
 OperandCollector::OperandCollector(const SmSpec& spec)
     : divided_(spec.sub_core_model),
