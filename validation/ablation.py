@@ -44,7 +44,7 @@ OFF: dict[str, dict[str, Any]] = {
     "latency of L1 bypass": {"l1.bypass_latency": 0},
     "rate of CTA dispatch": {
         f"launch.{name}": 0
-        for name in ("warp_dispatch_latency", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst")
+        for name in ("warp_start_interval", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst")
     },
     "rate of L2 atomics": {"l2.atomic_rate": 0},
     "interval of L2 writes": {"l2.write_interval": 1, "l2.partial_write_interval": 1},

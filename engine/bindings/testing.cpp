@@ -209,7 +209,7 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
   if (!spec.policy) throw nb::value_error(("unknown policy " + policy).c_str());
   spec.active_warps = active_warps;
   const auto count = static_cast<uint32_t>(ages.size());
-  WarpTable warps(count, 1, 2, false);
+  WarpTable warps(count, 1, 1, 2, false);
   for (uint32_t w = 0; w < count; ++w) {
     warps[w].age = ages[w];
     warps.change_masks(0).resident |= uint64_t{1} << w;

@@ -231,19 +231,40 @@ void Gpu::collect_ended_ctas() {
   }
 }
 
+/// The cycle after the last store of a launch's CTAs was acknowledged; ~0 if one is outstanding.
+Cycle Gpu::stores_end(uint16_t slot) const {
+  Cycle end = 0;
+  for (const auto& sm : sms_) {
+    const WarpTable::Stores& stores = sm->stores(slot);
+    if (stores.outstanding > 0) return ~Cycle{0};
+    end = std::max(end, stores.last_acknowledged + 1);
+  }
+  return end;
+}
+
+/// When the GPU knows that nothing of a launch is left; ~0 if that is not known yet.
+Cycle Gpu::finish_cycle(uint16_t slot) const {
+  const RunningLaunch& launch = *running_[slot];
+  const Cycle stores = launch.done() ? stores_end(slot) : ~Cycle{0};
+  if (stores == ~Cycle{0}) return stores;
+  return std::max({launch.last_end, launch.drained, stores}) + LaunchQueue::notice(spec_);
+}
+
 void Gpu::finish_launches() {
   dispatch(now_);  // releases the places of ended CTAs
   for (uint16_t slot = 0; slot < running_.size(); ++slot) {
-    if (!running_[slot] || !running_[slot]->done()) continue;
+    if (!running_[slot]) continue;
     RunningLaunch& launch = *running_[slot];
     if (launch.total_ctas == 0) launch.last_end = launch.start_cycle + launch.latency;
     // Counters are read at a fixed distance from the end, so that they do not depend on where windows end.
-    if (now_ >= launch.gone() + LaunchQueue::notice(spec_)) finish(slot);
+    if (now_ >= finish_cycle(slot)) finish(slot);
   }
 }
 
 void Gpu::finish(uint16_t slot) {
   RunningLaunch& launch = *running_[slot];
+  if (!launch.control || launch.control->in_full())
+    launch.last_end = std::max(launch.last_end, stores_end(slot));
   if (options_.timeline_interval > 0) sample_timeline();
   LaunchRecord finished = launch.control ? launch.control->finish() : record(launch);
   if (finished.sampled) {
@@ -391,10 +412,10 @@ Cycle Gpu::next_event() const {
     if (next <= now_) return next;
     next = std::min(next, sm->next_event());
   }
-  for (const auto& launch : running_) {
-    if (!launch) continue;
-    if (launch->done()) next = std::min(next, launch->gone() + LaunchQueue::notice(spec_));
-    if (launch->control) next = std::min(next, launch->control->next_effect());
+  for (uint16_t slot = 0; slot < running_.size(); ++slot) {
+    if (!running_[slot]) continue;
+    next = std::min(next, finish_cycle(slot));
+    if (running_[slot]->control) next = std::min(next, running_[slot]->control->next_effect());
   }
   return next;
 }
@@ -404,10 +425,10 @@ Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   Cycle latest = std::min(limit, queue_.next_event());  // limit for idle windows as well
   if (options_.timeline_interval > 0)
     latest = std::min(latest, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
-  for (const auto& launch : running_) {
-    if (!launch) continue;
-    if (launch->done()) end = std::min(end, std::max(now_ + 1, launch->gone() + LaunchQueue::notice(spec_)));
-    if (launch->control) latest = std::min(latest, launch->control->next_event());
+  for (uint16_t slot = 0; slot < running_.size(); ++slot) {
+    if (!running_[slot]) continue;
+    end = std::min(end, std::max(now_ + 1, finish_cycle(slot)));
+    if (running_[slot]->control) latest = std::min(latest, running_[slot]->control->next_event());
   }
   end = std::min(end, latest);
   // While all parts are idle, the window may extend to the next event.

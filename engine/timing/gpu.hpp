@@ -112,6 +112,8 @@ class Gpu : private SampledMachine {
   bool couples_ctas() const;
   void perform_deferred();
   void collect_ended_ctas();
+  Cycle stores_end(uint16_t slot) const;
+  Cycle finish_cycle(uint16_t slot) const;
   void finish_launches();
   void finish(uint16_t slot);
   void warm_l2(const InstructionSource& source);

@@ -57,7 +57,6 @@ struct RunningLaunch {
   std::unique_ptr<SamplingControl> control;  ///< nullptr: simulated in full
 
   bool done() const { return done_ctas >= total_ctas; }
-  Cycle gone() const { return std::max(last_end, drained); }
 };
 
 /// The results of a finished launch.

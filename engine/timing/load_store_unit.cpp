@@ -8,7 +8,7 @@ namespace {
 
 // Reply tokens identify what a reply is for.
 constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight index and lanes
-constexpr uint64_t store_token = uint64_t{1} << 62;   // low bits: warp
+constexpr uint64_t store_token = uint64_t{1} << 62;   // then 16 bits each: launch slot, warp
 // Other tokens are the L1's MSHRs.
 
 uint32_t own_latency(uint32_t latency, uint32_t overhead) {
@@ -21,6 +21,11 @@ uint32_t further_lines(const std::vector<Transaction>& transactions, uint32_t li
   for (size_t i = 1; i < transactions.size(); ++i)
     lines += transactions[i].address / line_bytes != transactions[i - 1].address / line_bytes;
   return lines;
+}
+
+/// The instruction's warp may have retired when its stores are acknowledged.
+uint64_t store_token_of(const InFlight& instruction) {
+  return store_token | uint64_t{instruction.slot} << 16 | instruction.warp;
 }
 
 }  // namespace
@@ -161,7 +166,7 @@ void LoadStoreUnit::complete(uint32_t in_flight) {
   else if (operation == Operation::BulkLoad)
     bulk_done_.push_back({warps_[w].cta_slot, instruction.mbarrier});
   else if (instruction.counts_as_store)
-    warps_.store_acknowledged(w);
+    warps_.store_acknowledged(w, instruction.slot);
   pool_.release(in_flight);
 }
 
@@ -257,7 +262,9 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
 bool LoadStoreUnit::take_reply(Cycle now, const MemoryReply& reply) {
   if (is_fetch(reply)) return false;  // for the instruction cache, in the next cycle
   if (reply.write) {
-    if (reply.token & store_token) warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff));
+    if (reply.token & store_token)
+      warps_.store_acknowledged(static_cast<uint32_t>(reply.token & 0xffff),
+                                static_cast<uint16_t>(reply.token >> 16));
   } else if (reply.token & bypass_token) {
     if (bypassed_.size() >= width_) return false;
     bypassed_.push_back(
@@ -324,7 +331,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     const bool write = instruction.instruction->fixed.operation == Operation::Store;
     CacheAccess access{};
     access.address = entry.transaction.address;
-    access.token = write ? store_token | instruction.warp : entry.in_flight;
+    access.token = write ? store_token_of(instruction) : entry.in_flight;
     access.time = now;
     access.line = entry.line;
     access.byte_mask = entry.transaction.byte_mask;
@@ -343,7 +350,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     bank.queue.pop_front();
     --queued_;
     if (write) {
-      if (!l1_.last_write_sent()) warps_.store_acknowledged(instruction.warp);
+      if (!l1_.last_write_sent()) warps_.store_acknowledged(instruction.warp, instruction.slot);
       if (--pool_[entry.in_flight].outstanding == 0 && dispatch_ != entry.in_flight)
         pool_.release(entry.in_flight);
     } else if (outcome == CacheOutcome::Hit) {
@@ -376,8 +383,8 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
     request.kind = kind_of(instruction);
     request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
     if (request.write) {
-      request.token = store_token | instruction.warp;
-      ++warps_[instruction.warp].outstanding_stores;
+      request.token = store_token_of(instruction);
+      warps_.store_issued(instruction.warp);
     } else {
       request.token = bypass_token | uint64_t{t.lanes} << 32 | dispatch_;
     }
@@ -416,7 +423,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
     ++queued_;
     bank.last_insert = now;
     if (store) {
-      ++warps_[instruction.warp].outstanding_stores;
+      warps_.store_issued(instruction.warp);
       ++instruction.outstanding;
     }
     instruction.transactions.pop_back();

@@ -85,9 +85,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, cta_latency, "core cycles", ranges::number, \
         "Additional delay of the first CTA, per CTA of the grid.") \
   FIELD(uint32_t, dispatch_latency, "core cycles", ranges::positive, \
-        "From a CTA's end to the start of the next one in its place.") \
-  FIELD(uint32_t, warp_dispatch_latency, "core cycles", ranges::number, \
-        "Added to dispatch_latency for each warp of the CTA that ended.") \
+        "From a CTA's last result to the start of the next CTA in its place.") \
+  FIELD(uint32_t, warp_start_interval, "core cycles", ranges::number, \
+        "From the start of a CTA's warp to that of its next one; 0: all start together.") \
   FIELD(uint32_t, peak_dispatch_rate, "CTAs / 1,000 core cycles", ranges::number, \
         "CTAs that the GPU starts at most; 0: one per SM and cycle.") \
   FIELD(uint32_t, dispatch_rate, "CTAs / 1,000 core cycles", ranges::number, \

@@ -67,6 +67,7 @@ void WarpTable::start(uint32_t w, const DecodedKernel& kernel, CtaStream& stream
 
 void WarpTable::retire(uint32_t w) {
   warps_[w].resident = false;
+  left_stores_[w] += warps_[w].outstanding_stores;
   positions_[w].at = nowhere;
   SchedulerMasks& m = change_masks(scheduler_of(w));
   const uint64_t keep = ~bit_of(w);

@@ -106,10 +106,12 @@ class WarpTable {
   };
 
   /// With `stops_at_jumps`, a buffer holds nothing behind a taken branch until go_on() is called.
-  WarpTable(uint32_t warp_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
+  WarpTable(uint32_t warp_slots, uint32_t launch_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
       : warps_(warp_slots),
         records_(warp_slots),
         positions_(warp_slots),
+        left_stores_(warp_slots),
+        stores_(launch_slots),
         masks_(scheduler_count),
         schedulers_(scheduler_count),
         inverse_schedulers_(((1u << 16) + scheduler_count - 1) / scheduler_count),
@@ -223,10 +225,24 @@ class WarpTable {
     --warps_[w].in_pipeline;
     touched_ |= uint64_t{1} << w;
   }
-  void store_acknowledged(uint32_t w) {
-    --warps_[w].outstanding_stores;
+  void store_issued(uint32_t w) {
+    ++warps_[w].outstanding_stores;
+    ++stores_[warps_[w].kernel->slot].outstanding;
+  }
+  /// A store by a warp of the launch in this slot of the warp table; that warp may have retired. Which of two
+  /// stores it was does not matter if one is of a warp that has.
+  void store_acknowledged(uint32_t w, uint16_t launch_slot) {
+    --stores_[launch_slot].outstanding;
+    stores_[launch_slot].last_acknowledged = time_;
+    --(left_stores_[w] > 0 ? left_stores_[w] : warps_[w].outstanding_stores);
     touched_ |= uint64_t{1} << w;
   }
+  /// Of a launch, including those of warps that have retired.
+  struct Stores {
+    uint64_t outstanding = 0;
+    uint64_t last_acknowledged = 0;  ///< core cycle
+  };
+  const Stores& stores(uint16_t launch_slot) const { return stores_[launch_slot]; }
   void atomics_returned(uint32_t w, uint32_t lanes);
 
   /// Number of the open group; the copy belongs to it until async_copy_done().
@@ -254,10 +270,10 @@ class WarpTable {
     for (uint64_t word : warps_[w].pending) any |= word;
     return any != 0;
   }
-  bool can_retire(uint32_t w) const {
+  bool can_retire(uint32_t w, bool stores_hold_warp) const {
     const Warp& warp = warps_[w];
-    return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.outstanding_stores == 0 &&
-           warp.in_pipeline == 0 && !has_pending_registers(w) && !dependences_.unfinished(w) &&
+    return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.in_pipeline == 0 &&
+           (!stores_hold_warp || warp.outstanding_stores == 0) && !has_pending_registers(w) && !dependences_.unfinished(w) &&
            !(warp.dropped && copies_or_atomics(warp));
   }
 
@@ -304,6 +320,8 @@ class WarpTable {
     uint16_t launch_slot = 0;
   };
   std::vector<Position> positions_;
+  std::vector<uint32_t> left_stores_;  // outstanding stores of warps that had the slot before
+  std::vector<Stores> stores_;         // by launch slot
   std::vector<SchedulerMasks> masks_;
   uint32_t masks_changed_ = 0;  // bit per scheduler
   uint64_t time_ = 0;

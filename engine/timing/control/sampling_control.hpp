@@ -60,6 +60,8 @@ class SamplingControl {
   bool placed(const CtaDispatcher::Placement& placement);
   /// A simulated CTA has left its SM. Returns the cycle of its end if predicted before, else 0.
   Cycle left(uint32_t sm, uint32_t cta_slot, Cycle cycle);
+  /// Whether all CTAs so far were simulated.
+  bool in_full() const { return sampled_.in_full(); }
   /// Called when all CTAs are done. Returns the launch's record.
   LaunchRecord finish();
 

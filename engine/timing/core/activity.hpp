@@ -68,8 +68,8 @@ class ActivityRecorder {
   /// waiting, ready: the scheduler's, which the caller has at hand.
   void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t ready, uint64_t issued_mask,
                        uint64_t could_issue);
-  /// Warps have been retired.
-  void warps_left() { residents_changed_ = true; }
+  /// Warps have started or retired.
+  void residents_changed() { residents_changed_ = true; }
   /// Adds `cycles` repetitions of the last cycle.
   void count_cycles(Cycle cycles) {
     if (residents_changed_) count_residents();

@@ -40,7 +40,7 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
                              spec_.shared_memory.wide_accesses_take_wavefronts, access);
   } else if (atomic) {
     if (traits_.reductions_as_stores && s.operation == Operation::Reduction) {
-      ++warp.outstanding_stores;
+      warps_.store_issued(instruction.warp);
       instruction.counts_as_store = true;
     }
     coalesce_atomic(addresses_.data(), count, s.access_bytes, instruction.transactions);

@@ -20,6 +20,7 @@ struct CoreTraits {
   MemorySpace generic_space;  ///< for generic addresses, if a trace does not define the windows
   uint64_t local_memory;      ///< where it starts
   bool atomics_hold_warp;     ///< a warp waits for its atomics, not just for their values
+  bool stores_hold_warp;      ///< a warp stays until its stores are acknowledged
   bool reductions_as_stores;  ///< the end of a warp and its memory barriers wait for its reductions
   bool numbered_barriers;     ///< CTAs have 16 barriers, each for a given number of warps; otherwise one for
                               ///< all warps

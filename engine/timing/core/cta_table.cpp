@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace simt {
 
-void CtaTable::place(const CtaStart& start) {
+void CtaTable::place(const CtaStart& start, bool at_once) {
   const uint32_t warps = start.kernel->warps_per_cta;
   Cta& cta = ctas_[start.cta_slot];
   cta = Cta{start.kernel,
@@ -14,22 +15,62 @@ void CtaTable::place(const CtaStart& start) {
             start.cycle,
             start.first_warp,
             warps,
+            0,
+            next_age_,
+            at_once ? 0 : warp_start_interval_,
+            start.cycle,
             start.thread_base,
             start.concurrent_threads,
             CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1),
             {},
             0};
-  for (uint32_t i = 0; i < warps; ++i)
-    warps_.start(start.first_warp + i, *start.kernel, *cta.stream, static_cast<uint16_t>(start.cta_slot),
-                 static_cast<uint16_t>(i), next_age_++);
+  next_age_ += warps;
   ++resident_;
+  starting_.push_back(start.cta_slot);
+  start_warps(start.cycle);
+}
+
+bool CtaTable::start_warps(Cycle now) {
+  bool any = false;
+  for (const uint32_t slot : starting_) {
+    Cta& cta = ctas_[slot];
+    for (; cta.next_start <= now && cta.warps_started < cta.kernel->warps_per_cta; ++cta.warps_started) {
+      const uint32_t i = cta.warps_started;
+      warps_.start(cta.first_warp + i, *cta.kernel, *cta.stream, static_cast<uint16_t>(slot),
+                   static_cast<uint16_t>(i), cta.first_age + i);
+      cta.next_start += cta.start_interval;
+      any = true;
+    }
+  }
+  if (any)
+    std::erase_if(starting_, [&](uint32_t slot) {
+      return ctas_[slot].warps_started == ctas_[slot].kernel->warps_per_cta;
+    });
+  return any;
+}
+
+Cycle CtaTable::next_start() const {
+  Cycle next = ~Cycle{0};
+  for (const uint32_t slot : starting_) next = std::min(next, ctas_[slot].next_start);
+  return next;
+}
+
+bool CtaTable::drop(uint32_t slot) {
+  Cta& cta = ctas_[slot];
+  std::erase(starting_, slot);
+  return lose(cta, cta.kernel->warps_per_cta - std::exchange(cta.warps_started, cta.kernel->warps_per_cta));
 }
 
 bool CtaTable::retire(uint32_t warp) {
   warps_.retire(warp);
   Cta& cta = ctas_[warps_[warp].cta_slot];
   cta.instructions += warps_[warp].issued;
-  if (--cta.warps_left > 0) return false;
+  return lose(cta, 1);
+}
+
+bool CtaTable::lose(Cta& cta, uint32_t warps) {
+  cta.warps_left -= warps;
+  if (cta.warps_left > 0) return false;
   cta.stream.reset();
   --resident_;
   return true;

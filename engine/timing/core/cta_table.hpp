@@ -34,14 +34,20 @@ class CtaTable {
     Cycle begin = 0;
     uint32_t first_warp = 0;
     uint32_t warps_left = 0;
+    uint32_t warps_started = 0;
+    uint64_t first_age = 0;  ///< of its warps
+    uint32_t start_interval = 0;
+    Cycle next_start = 0;  ///< of the next warp, if not all have started
     uint64_t thread_base = 0, concurrent_threads = 1;
     CtaBarriers barriers{};
     std::vector<std::pair<uint64_t, uint32_t>> bulk_copies;  ///< outstanding, by mbarrier address
     uint64_t instructions = 0;                               ///< issued by its warps that have retired
   };
 
-  CtaTable(const SmSpec& spec, WarpTable& warps)
-      : barrier_interval_(spec.barrier_interval),
+  /// warp_start_interval: core cycles.
+  CtaTable(const SmSpec& spec, uint32_t warp_start_interval, WarpTable& warps)
+      : warp_start_interval_(warp_start_interval),
+        barrier_interval_(spec.barrier_interval),
         barrier_latency_(spec.barrier_latency),
         warps_(warps),
         ctas_(spec.max_ctas) {}
@@ -50,7 +56,14 @@ class CtaTable {
   const Cta& operator[](uint32_t slot) const { return ctas_[slot]; }
   uint32_t resident() const { return resident_; }
 
-  void place(const CtaStart& start);
+  /// Its warps start one after the other, or all at once if some have arrived at barriers before.
+  void place(const CtaStart& start, bool at_once);
+  /// Starts the warps that are due. True if there are any.
+  bool start_warps(Cycle now);
+  Cycle next_start() const;
+  /// The warps of a dropped CTA that have not started never do. True if none is left, whereupon its stream is
+  /// closed.
+  bool drop(uint32_t slot);
   /// Retires a warp that has issued everything. True if it was the last of its CTA, whose stream is then
   /// closed.
   bool retire(uint32_t warp);
@@ -82,12 +95,15 @@ class CtaTable {
     uint64_t age;  // of the warp: its slot may hold another one by then
   };
   void release(const Cta& cta, uint64_t warps, Cycle now);
+  bool lose(Cta& cta, uint32_t warps);
 
+  uint32_t warp_start_interval_;
   uint32_t barrier_interval_, barrier_latency_;
   Cycle barriers_counted_ = 0;   // all arrivals so far
   RingQueue<Release> releases_;  // ascending cycles
   WarpTable& warps_;
   std::vector<Cta> ctas_;
+  std::vector<uint32_t> starting_;  // slots of CTAs of which not all warps have started, in the order of age
   uint32_t resident_ = 0;
   uint64_t next_age_ = 0;  // of warps
 };

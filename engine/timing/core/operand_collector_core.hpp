@@ -23,6 +23,7 @@ class OperandCollectorCore {
                                      // Of GPGPU-Sim, for 80 SMs.
                                      .local_memory = 0x1f880000,
                                      .atomics_hold_warp = true,
+                                     .stores_hold_warp = true,
                                      .reductions_as_stores = false,
                                      .numbered_barriers = false,
                                      .membar_awaits_stores = false,

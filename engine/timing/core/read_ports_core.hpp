@@ -25,6 +25,7 @@ class ReadPortsCore {
                                      // Beyond the global addresses that GPUs use.
                                      .local_memory = 0x8000000000 << 8,
                                      .atomics_hold_warp = false,
+                                     .stores_hold_warp = false,
                                      .reductions_as_stores = true,
                                      .numbered_barriers = true,
                                      .membar_awaits_stores = true,

@@ -16,9 +16,9 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       spec_(spec),
       traits_(traits),
       id_(id),
-      warps_(spec.sm.max_warps, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
+      warps_(spec.sm.max_warps, launch_slots, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
              spec.sm.front_end.branch_latency > 0),
-      ctas_(spec.sm, warps_),
+      ctas_(spec.sm, spec.launch.warp_start_interval, warps_),
       recorder_(warps_),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
@@ -35,13 +35,18 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
 void Sm::take_arrivals(Cycle now) {
   for (; !starts_.empty() && starts_.front().cycle <= now; starts_.pop_front()) {
     const DecodedKernel& kernel = *starts_.front().kernel;
-    ctas_.place(starts_.front());
-    for (const CtaStream::Arrival& a : starts_.front().stream->arrivals())
+    const std::vector<CtaStream::Arrival> at_barriers = starts_.front().stream->arrivals();
+    ctas_.place(starts_.front(), !at_barriers.empty());
+    for (const CtaStream::Arrival& a : at_barriers)
       arrive_at_barrier(starts_.front().first_warp + a.warp, a.barrier, a.threads, a.waits, now);
     // The launch initialises its constant bank, so that only the caches closest to the sub-cores miss.
     front_end_.caches().insert_constants(kernel.constant_bank + kernel.constants_begin,
                                          kernel.constant_bank + kernel.constants_end);
     recorder_.cta_started(kernel);
+    changed_ = true;
+  }
+  if (ctas_.start_warps(now)) {
+    recorder_.residents_changed();
     changed_ = true;
   }
   while (next_reply_ < port_.replies.size() && port_.replies[next_reply_].cycle <= now &&
@@ -57,7 +62,8 @@ void Sm::take_arrivals(Cycle now) {
 }
 
 void Sm::find_arrival() {
-  arrival_ = starts_.empty() ? ~Cycle{0} : starts_.front().cycle;
+  arrival_ = ctas_.next_start();
+  if (!starts_.empty()) arrival_ = std::min(arrival_, starts_.front().cycle);
   if (!line_arrivals_.empty()) arrival_ = std::min(arrival_, line_arrivals_.front().cycle);
 }
 
@@ -189,12 +195,12 @@ void Sm::defer(const WarpTable::Warp& warp, uint32_t ticket, Cycle now) {
 void Sm::retire_warps(Cycle now, uint64_t slots) {
   for (uint64_t touched = warps_.take_touched(slots); touched; touched &= touched - 1) {
     const auto w = static_cast<uint32_t>(std::countr_zero(touched));
-    if (!warps_[w].resident || !warps_.can_retire(w)) continue;
+    if (!warps_[w].resident || !warps_.can_retire(w, traits_.stores_hold_warp)) continue;
     const uint16_t cta_slot = warps_[w].cta_slot;
     const bool dropped = warps_[w].dropped;
     if (dropped && ctas_.bulk_copies_pending(cta_slot, 0)) continue;
     observer_.retires(w, now);
-    recorder_.warps_left();
+    recorder_.residents_changed();
     changed_ = true;
     if (!ctas_.retire(w)) continue;
     const uint16_t slot = ctas_[cta_slot].kernel->slot;
@@ -215,7 +221,6 @@ void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {
     ended_.push_back({start.cta_slot, slot, now});
   }
   std::erase_if(starts_, [&](const CtaStart& start) { return start.kernel->slot == slot; });
-  find_arrival();
   for (uint32_t i = 0; i < ctas_.slots(); ++i) {
     const CtaTable::Cta& cta = ctas_[i];
     if (!cta.stream || cta.kernel->slot != slot) continue;
@@ -229,7 +234,9 @@ void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {
       }
       if (cta.kernel->observed_blocks) observer_.under_way(w, now, d.blocks);
     }
+    if (ctas_.drop(i)) ended_.push_back({i, slot, now});
   }
+  find_arrival();
   for (uint32_t w = 0; w < warps_.slots(); ++w) {
     if (!warps_[w].resident || warps_[w].kernel->slot != slot) continue;
     forget_fetch(w);

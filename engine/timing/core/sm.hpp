@@ -67,6 +67,8 @@ class alignas(64) Sm {
   /// Delivers the answer of a shared instruction cache.
   void deliver(const LineArrival& arrival);
   std::vector<CtaEnd>& ended_ctas() { return ended_; }
+  /// Those of a launch, by all its warps on this SM.
+  const WarpTable::Stores& stores(uint16_t launch_slot) const { return warps_.stores(launch_slot); }
   std::vector<Deferred>& deferred() { return deferred_; }
 
   /// What a launch's controller observes, by launch slot.

@@ -16,7 +16,6 @@ uint64_t bits(uint32_t count) {
 
 CtaDispatcher::CtaDispatcher(const Spec& spec, uint16_t launch_slots)
     : latency_(spec.launch.dispatch_latency),
-      warp_latency_(spec.launch.warp_dispatch_latency),
       peak_rate_(spec.launch.peak_dispatch_rate, 0),
       rate_(spec.launch.dispatch_rate, spec.launch.dispatch_burst),
       grids_(launch_slots),
@@ -126,14 +125,14 @@ std::optional<CtaDispatcher::Placement> CtaDispatcher::place_on(uint16_t sm, Cyc
 }
 
 void CtaDispatcher::release(uint16_t sm, uint32_t cta_slot, Cycle cycle) {
-  freed_.push_back({cycle + latency(sm, cta_slot), sm, cta_slot});
+  freed_.push_back({cycle + latency_, sm, cta_slot});
   std::push_heap(freed_.begin(), freed_.end(), std::greater<>{});
 }
 
 void CtaDispatcher::release_no_later(uint16_t launch_slot, const std::vector<Cycle>& ends) {
   for (Freed& freed : freed_)
     if (sms_[freed.sm].held[freed.cta_slot].launch_slot == launch_slot)
-      freed.cycle = std::min(freed.cycle, ends[freed.sm] + latency(freed.sm, freed.cta_slot));
+      freed.cycle = std::min(freed.cycle, ends[freed.sm] + latency_);
   std::make_heap(freed_.begin(), freed_.end(), std::greater<>{});
 }
 

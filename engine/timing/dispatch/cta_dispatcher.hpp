@@ -55,8 +55,7 @@ class CtaDispatcher {
     leftover_ = true;
   }
 
-  /// A CTA ends at `cycle`. Its place can be reused launch.dispatch_latency later, and
-  /// launch.warp_dispatch_latency for each of its warps.
+  /// A CTA ends at `cycle`. Its place can be reused launch.dispatch_latency later.
   void release(uint16_t sm, uint32_t cta_slot, Cycle cycle);
   /// CTAs of the launch whose end is known end at the latest at `ends`, by SM.
   void release_no_later(uint16_t launch_slot, const std::vector<Cycle>& ends);
@@ -95,12 +94,8 @@ class CtaDispatcher {
   Cycle next_possible(Cycle cycle) const;
   std::optional<Placement> place_on(uint16_t sm, Cycle cycle);
   std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Grid& grid) const;
-  Cycle latency(uint16_t sm, uint32_t cta_slot) const {
-    return latency_ + Cycle{warp_latency_} * sms_[sm].held[cta_slot].warps;
-  }
 
   Cycle latency_;
-  uint32_t warp_latency_;
   DispatchRate peak_rate_, rate_;
   bool held_back_ = false;       // by the rates, when the last cycle was decided
   bool leftover_ = false;        // the last cycle visited dispatched CTAs, so the next one may as well

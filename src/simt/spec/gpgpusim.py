@@ -225,7 +225,7 @@ def _machine(options: _Options, values: _Values) -> None:
         "addition: Accel-Sim has 0; SMs that run alone for a window need an explicit one",
     )
     values.put("launch.overhead", 0, "mechanism of Accel-Sim: launches take core cycles")
-    for field in ("warp_dispatch_latency", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst"):
+    for field in ("warp_start_interval", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst"):
         values.put(f"launch.{field}", 0, "mechanism of Accel-Sim: one CTA per SM and cycle")
     values.put("launch.cold_caches", False, "a condition of measurements, not of the GPU")
     window, window_source = options.read("-gpgpu_max_concurrent_kernel", "32", int)

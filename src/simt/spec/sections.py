@@ -31,9 +31,9 @@ class Launch(Section):
     cta_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Additional delay of the first CTA, per CTA of the grid."""
     dispatch_latency: Annotated[int, Quantity("core cycles", 1, 67108864)]
-    """From a CTA's end to the start of the next one in its place."""
-    warp_dispatch_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
-    """Added to dispatch_latency for each warp of the CTA that ended."""
+    """From a CTA's last result to the start of the next CTA in its place."""
+    warp_start_interval: Annotated[int, Quantity("core cycles", 0, 67108864)]
+    """From the start of a CTA's warp to that of its next one; 0: all start together."""
     peak_dispatch_rate: Annotated[int, Quantity("CTAs / 1,000 core cycles", 0, 67108864)]
     """CTAs that the GPU starts at most; 0: one per SM and cycle."""
     dispatch_rate: Annotated[int, Quantity("CTAs / 1,000 core cycles", 0, 67108864)]

@@ -131,7 +131,7 @@ def _alone(device: Device, ctas_each: int) -> float:
     "system",
     "launch.dispatch_latency",
     "cycle",
-    expected=lambda s: float(s.launch.dispatch_latency + s.launch.warp_dispatch_latency),
+    expected=lambda s: float(s.launch.dispatch_latency + s.launch.warp_start_interval),
     tolerance=WITHIN_3_PERCENT,
 )
 def dispatch_latency(device: Device) -> float:
@@ -144,7 +144,7 @@ def dispatch_latency(device: Device) -> float:
 def _starts(spec: Spec) -> float:
     """Each place of an SM is filled again after the dispatch latency, one place per SM and cycle."""
     places, launch = min(spec.sm.max_ctas, spec.sm.max_warps), spec.launch
-    reuse = launch.dispatch_latency + launch.warp_dispatch_latency + EMPTY_CTA
+    reuse = launch.dispatch_latency + launch.warp_start_interval + EMPTY_CTA
     most = launch.dispatch_rate / 1000 if launch.dispatch_rate else math.inf
     return min(spec.sm.count * min(1.0, places / reuse), most)
 
