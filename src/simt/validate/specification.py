@@ -36,12 +36,11 @@ from simt.validate.microbenchmarks.chases import (
     large_chase_latency,
     ring_of,
 )
-from simt.validate.microbenchmarks.memory import stream_bandwidth
 
 SCHEMA = "simt.specification-errors/1"
 FOLDER = Path(__file__).parent / "published" / "gpus"
 # Streams from device memory need arrays larger than the L2. With a small L2 they are short, and as fast.
-STREAMS, STREAM_SETS = ("memory_bandwidth", "copy_bandwidth", "fill_bandwidth"), 16
+STREAMS, STREAM_SETS = ("copy_bandwidth", "fill_bandwidth"), 16
 
 
 @dataclass(frozen=True)
@@ -117,13 +116,7 @@ def _l2_read_bandwidth(device: Device, _: int) -> float:
     return 32 * 16 * elements / (more - some)
 
 
-def _memory_bandwidth(device: Device, _: int) -> float:
-    """Bytes per core cycle read from device memory, 8 by each thread."""
-    return stream_bandwidth(device, "read_each", 1)
-
-
 PROBES: dict[str, Callable[[Device, int], float]] = {
-    "memory_bandwidth": _memory_bandwidth,
     "l2_load_latency": _load_latency,
     "memory_load_latency": _memory_load_latency,
     "l2_read_bandwidth": _l2_read_bandwidth,

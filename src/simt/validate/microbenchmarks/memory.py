@@ -196,12 +196,14 @@ def _most_read(spec: Spec) -> float:
     tolerance=WITHIN_3_PERCENT,
 )
 def memory_bandwidth(device: Device) -> float:
-    """Bytes per core cycle that all SMs together read from device memory, 16 per thread."""
+    """Bytes per core cycle that all SMs together read from device memory, by CTAs that each read 128 KiB."""
     kernel, sink = device.kernel("streams.cu", "read_vectors"), device.zeros(1, np.uint32)
-    size = max(STREAM, STREAM_CTAS * device.sms * 1024 * 16)
+    rounds = 4
+    of_cta = rounds * 2 * 16 * 1024
+    size = max(STREAM, 2 * STREAM_CTAS * device.sms * 1024 * 16) // of_cta * of_cta
     held = evict(device)
     arrays = [device.zeros(bytes_ // 4, np.uint32) for bytes_ in (size, 3 * size)]
-    times = [kernel(a.nbytes // 16 // 1024, 1024, a, np.int64(a.nbytes // 16), sink) for a in arrays]
+    times = [kernel(a.nbytes // of_cta, 1024, a, np.int32(rounds), sink) for a in arrays]
     for array in [*arrays, held]:
         device.free(array)
     return 2 * size / (times[1] - times[0])

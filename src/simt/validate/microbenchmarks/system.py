@@ -121,30 +121,42 @@ def shared_reserved_per_cta(device: Device) -> float:
     return float(_reserved(device))
 
 
-def _alone(device: Device, ctas_each: int) -> float:
-    """Cycles of `ctas_each` empty CTAs on each SM, one after the other."""
-    shared = device.shared_bytes_per_cta // 2 + 1024
-    return device.kernel("residency.cu", "nothing")(ctas_each * device.sms, 32, shared=shared)
+def _turnover(device: Device, threads: int) -> float:
+    """Cycles from the start of an empty CTA to that of the next one, with one CTA per SM."""
+    count = 16 if device.simulated else 256  # CTAs per SM, enough to time launches of a real GPU
+    kernel, shared = device.kernel("residency.cu", "nothing"), device.shared_bytes_per_cta // 2 + 1024
+    _, some, more = (kernel(n * device.sms, threads, shared=shared) for n in (1, count, 2 * count))
+    return (more - some) / count
 
 
 @microbenchmark(
     "system",
     "launch.dispatch_latency",
     "cycle",
-    expected=lambda s: float(s.launch.dispatch_latency + s.launch.warp_start_interval),
+    expected=lambda s: float(s.launch.dispatch_latency),
     tolerance=WITHIN_3_PERCENT,
 )
 def dispatch_latency(device: Device) -> float:
     """Cycles from the end of a CTA of one warp to the beginning of the next one, with one CTA per SM."""
-    count = 16 if device.simulated else 256  # CTAs per SM, enough to time launches of a real GPU
-    _, some, more = (_alone(device, n) for n in (1, count, 2 * count))
-    return (more - some) / count - EMPTY_CTA
+    return _turnover(device, 32) - EMPTY_CTA
+
+
+@microbenchmark(
+    "system",
+    "launch.warp_start_interval",
+    "cycle",
+    expected=lambda s: float(s.launch.warp_start_interval),
+    tolerance=WITHIN_3_PERCENT,
+)
+def warp_start_interval(device: Device) -> float:
+    """Cycles from the start of a CTA's warp to that of its next one, as empty CTAs of 1 and 32 warps tell."""
+    return (_turnover(device, 1024) - _turnover(device, 32)) / 31
 
 
 def _starts(spec: Spec) -> float:
     """Each place of an SM is filled again after the dispatch latency, one place per SM and cycle."""
     places, launch = min(spec.sm.max_ctas, spec.sm.max_warps), spec.launch
-    reuse = launch.dispatch_latency + launch.warp_start_interval + EMPTY_CTA
+    reuse = launch.dispatch_latency + EMPTY_CTA
     most = launch.dispatch_rate / 1000 if launch.dispatch_rate else math.inf
     return min(spec.sm.count * min(1.0, places / reuse), most)
 
