@@ -12,13 +12,13 @@ extern "C" __global__ void scale_each(double* to, const double* from, long long 
   if (i < elements) to[i] = from[i] * 1.25;
 }
 
-// With more bytes under way, and CTAs that last: a thread reads `rounds` times two vectors of 16 bytes. A CTA
-// reads neighbouring ones.
+// With more bytes under way, and CTAs that last: a thread reads `rounds` times two vectors of 16 bytes. In each
+// round, the CTAs read what is next to each other.
 extern "C" __global__ void read_vectors(const uint4* from, int rounds, unsigned* sink) {
-  const uint4* at = from + blockIdx.x * 2LL * rounds * blockDim.x + threadIdx.x;
+  const uint4* at = from + blockIdx.x * 2LL * blockDim.x + threadIdx.x;
   unsigned sum = 0;
 #pragma unroll 1
-  for (int i = 0; i < rounds; ++i, at += 2 * blockDim.x) {
+  for (int i = 0; i < rounds; ++i, at += 2LL * gridDim.x * blockDim.x) {
     const uint4 v = at[0], w = at[blockDim.x];
     sum ^= v.x ^ v.y ^ v.z ^ v.w ^ w.x ^ w.y ^ w.z ^ w.w;
   }
