@@ -230,8 +230,7 @@ def test_predicted_warps_take_their_time(uniform: Path) -> None:
     assert not controller.seen, "nothing is simulated in detail"
     waves = -(-100 // (4 * 2))
     body = launch.cycles - launch.launch_latency
-    latencies = load_spec(GPU).launch
-    reuse = latencies.dispatch_latency + latencies.warp_dispatch_latency * 2  # warps
+    reuse = load_spec(GPU).launch.dispatch_latency
     # A wave takes 1000 cycles plus the delay until a slot is reused.
     assert waves * 1000 <= body <= waves * (1000 + reuse + 100)
     full = simulate(uniform, GPU, set=how).launches[0]

@@ -54,15 +54,15 @@ def test_a_place_is_used_again_after_the_dispatch_latency() -> None:
     assert [(cycle, sm) for cycle, sm, *_ in d.dispatch(200)] == [(60 + LATENCY, 1), (75 + LATENCY, 0)]
 
 
-def test_a_place_is_used_again_later_for_each_warp_that_it_had() -> None:
-    d = dispatcher(sms=1, **{"launch.warp_dispatch_latency": 3})
+def test_how_many_warps_it_had_does_not_matter_to_a_place() -> None:
+    d = dispatcher(sms=1, **{"launch.warp_start_interval": 3})
     d.begin(0, ctas=3, warps=5, ctas_per_sm=1)
     d.dispatch(50)
     d.release(0, 0, 60)
-    assert [cycle for cycle, *_ in d.dispatch(200)] == [60 + LATENCY + 15]
+    assert [cycle for cycle, *_ in d.dispatch(200)] == [60 + LATENCY]
     d.release(0, 0, 300)
     d.release_no_later(0, [250])
-    assert [cycle for cycle, *_ in d.dispatch(400)] == [250 + LATENCY + 15]
+    assert [cycle for cycle, *_ in d.dispatch(400)] == [250 + LATENCY]
 
 
 def test_places_that_become_free_after_their_launch_do_not_count_for_the_next() -> None:

@@ -1,12 +1,18 @@
 """Occupancy, carve-out, launch latency and the order of CTAs."""
 
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from simt.trace.writer import Warp
-from support.tiny import cycles, run, warp_of, write_kernel
+from support.tiny import GLOBAL, cycles, run, warp_of, write_kernel
+
+
+def chain(w: Warp, length: int) -> None:
+    for _ in range(length):
+        w.op("FFMA", 8, (8, 2, 8))
 
 
 def one_op(w: Warp) -> None:
@@ -122,6 +128,81 @@ def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> No
         return cycles(trace, overrides={"sm.max_ctas": 1, "launch.dispatch_latency": latency})
 
     assert total(9) - total(8) == 1
+
+
+ONE_CTA = {"sm.count": 1, "sm.max_ctas": 1, "sm.front_end.instruction_cache.perfect": True}
+
+
+def storing(w: Warp, opcode: str = "STG.E.SYS") -> None:
+    chain(w, 4)
+    w.memory(opcode, [GLOBAL + 4 * lane for lane in range(32)], 4, sources=(2, 8))
+
+
+def storing_ctas(folder: Path, body: Callable[[Warp], None], gpu: str, ctas: int, latency: int) -> int:
+    """Cycles of CTAs that store, one at a time."""
+    trace = write_kernel(folder, [[warp_of(body)] for _ in range(ctas)], sm=80)
+    return cycles(trace, gpu, {**ONE_CTA, "l2.latency": latency})
+
+
+@pytest.mark.parametrize(
+    ("gpu", "opcode", "waiting"),
+    [("a100", "STG.E.SYS", 1), ("a100", "RED.E.ADD", 1), ("qv100-accelsim", "STG.E.SYS", 4)],
+)
+def test_a_place_is_taken_though_stores_are_under_way(
+    gpu: str, opcode: str, waiting: int, tmp_path: Path
+) -> None:
+    """Stores that take 100 cycles longer delay four CTAs in a row by that once, at the end of the launch; by
+    Accel-Sim's rule, four times.
+    """
+
+    def body(w: Warp) -> None:
+        storing(w, opcode)
+
+    near, far = (storing_ctas(tmp_path / str(n), body, gpu, 4, n) for n in (300, 400))
+    assert far - near == waiting * 100
+
+
+def test_a_launch_lasts_until_its_last_store_is_acknowledged(tmp_path: Path) -> None:
+    """As long as with a final memory barrier, whose warp then takes a few cycles to end."""
+
+    def with_barrier(w: Warp) -> None:
+        storing(w)
+        chain(w, 20)
+        w.op("MEMBAR.SC.GPU")
+
+    ends = []
+    for latency in (300, 400):
+        plain, barrier = (
+            storing_ctas(tmp_path / f"{body.__name__}-{latency}", body, "a100", 1, latency)
+            for body in (storing, with_barrier)
+        )
+        ends.append((plain, barrier - plain))
+    (near, more), (far, same) = ends
+    assert far - near == 100
+    assert more == same
+    assert 0 < more < 10
+
+
+def test_the_next_launch_of_a_stream_begins_after_the_stores(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write_kernel(tmp_path / "t", [[warp_of(storing)]], number, sm=80)
+    for gpu in ("a100", "qv100-accelsim"):
+        near, far = (run(tmp_path / "t", gpu, {**ONE_CTA, "l2.latency": n}) for n in (300, 400))
+        assert near[1]["start_cycle"] == near[0]["end_cycle"]
+        assert far[1]["start_cycle"] == near[1]["start_cycle"] + 100
+
+
+def test_the_warps_of_a_cta_start_one_after_the_other(tmp_path: Path) -> None:
+    """The last of eight has the most to do: it starts seven intervals later, in every CTA of a place."""
+
+    def total(name: str, interval: int, ctas: int) -> int:
+        warps = [warp_of(lambda w: chain(w, 1))] * 7 + [warp_of(lambda w: chain(w, 200))]
+        trace = write_kernel(tmp_path / name, [warps] * ctas, sm=80)
+        return cycles(trace, "a100", {**ONE_CTA, "launch.warp_start_interval": interval})
+
+    for ctas in (1, 3):
+        some, more = (total(f"{interval}-{ctas}", interval, ctas) for interval in (50, 51))
+        assert more - some == 7 * ctas
 
 
 def test_every_unit_can_be_missing(tmp_path: Path) -> None:

@@ -167,7 +167,6 @@ CARVED = {
 }
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
-    "launch.warp_dispatch_latency": [{"sm.max_ctas": 4}],
     "launch.dispatch_rate": [{"launch.dispatch_burst": 0}],
     "launch.dispatch_burst": [{"launch.dispatch_rate": 100}],
     "sm.front_end.fetch_width": [COLLECTOR],

@@ -69,6 +69,8 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "core_clock", {"clock.core_mhz": 1000.0}),
     ("qv100", "dispatch_latency", {"launch.dispatch_latency": 57}),
     ("a100", "dispatch_latency", {"launch.dispatch_latency": 7}),
+    ("qv100", "warp_start_interval", {"launch.warp_start_interval": 13}),
+    ("h100", "warp_start_interval", {"launch.warp_start_interval": 3}),
     ("qv100", "launch_latency", {"launch.kernel_latency": 777}),
     ("h100", "launch_latency", {"launch.kernel_latency": 300, "launch.cta_latency": 40}),
     ("qv100", "l1_latency", {"l1.latency": 51}),
