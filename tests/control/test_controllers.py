@@ -152,6 +152,30 @@ def test_finished_warps(uniform: Path) -> None:
     assert np.all((warps["end"] - warps["begin"]).astype(np.int64) >= 300 * 4)
 
 
+@pytest.mark.parametrize("interval", [0, 1, 8, 500])
+def test_warps_of_a_cta_start_one_after_the_other(interval: int, tmp_path: Path) -> None:
+    """The first in the cycle after the dispatch. A CTA in the same place follows the last warp's end."""
+    folder = write_kernel(tmp_path / "t", [[dependent(20)] * 4] * 3, sm=80)  # one warp on each sub-core
+    one = {
+        "sm.count": 1,
+        "sm.max_ctas": 1,
+        "sm.front_end.instruction_cache.perfect": True,
+        "launch.warp_start_interval": interval,
+    }
+    recorder = Recorder()
+    simulate(folder, GPU, set=one, controller=recorder)
+    warps = np.concatenate([i.warps for _, i in recorder.seen])
+    place_free = 0
+    for cta in range(2):  # the last may end after the last observation
+        of_cta = np.sort(warps[warps["cta"] == cta], order="warp")
+        begin, first_end = int(of_cta["begin"][0]), int(of_cta["end"][0])
+        assert begin == place_free + 1
+        assert of_cta["begin"].tolist() == [begin] * 4, "counted from the CTA's begin"
+        assert of_cta["end"].tolist() == [first_end + interval * i for i in range(4)]
+        # `end` is the cycle after the last.
+        place_free = int(of_cta["end"][-1]) - 1 + load_spec(GPU).launch.dispatch_latency
+
+
 def test_executed_blocks(tmp_path: Path) -> None:
     folder = write_kernel(tmp_path / "t", [[looping(3, c), looping(3, c + 50)] for c in range(8)], sm=80)
     recorder = Recorder(interval=50)

@@ -272,3 +272,37 @@ def test_cut_residents_leave_their_sm_before_the_next_launch_begins() -> None:
     launches = gpu.result().launches
     assert [x.engine["ctas_finished"] for x in launches] == 6 * [CTAS]
     assert all(a.end_cycle <= b.start_cycle for a, b in pairwise(launches))
+
+
+class FirstOnly(Cut):
+    """Decides about the first launch."""
+
+    def _answer(self, launch: LaunchView) -> Decision:
+        return super()._answer(launch) if launch.index == 0 else GO_ON
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("length", [5, 400])
+@pytest.mark.parametrize("how", ["stop", "warps", "warps residents"])
+def test_warps_that_have_not_started_when_their_cta_is_cut(
+    how: str, length: int, threads: int, tmp_path: Path
+) -> None:
+    """Of four warps, the first has started at the decision, and ended or not."""
+    for number in (1, 2):
+        write_kernel(tmp_path, [[dependent(length)] * 4] * 20, number, sm=80)
+    # An L0 instruction cache has no code after the cut that a warp of its sub-core would have read.
+    machine = {"sm.count": 2, "launch.warp_start_interval": 1000}
+    options: dict[str, Any] = {"set": {**machine, "sm.front_end.instruction_cache.perfect": True}}
+    truth = simulate(tmp_path, "a100", **options).launches
+    found = simulate(tmp_path, "a100", controller=FirstOnly(how, 4, 100), threads=threads, **options).launches
+    cut = found[0].sampled
+    assert cut is not None and cut.decision == ("stop" if how == "stop" else "predict")
+    assert found[0].engine["warp_instructions"] == truth[0].engine["warp_instructions"]
+    assert found[0].engine["ctas_finished"] == 20
+    assert found[1].start_cycle >= found[0].end_cycle
+    assert found[1].cycles == truth[1].cycles
+    assert found[1].engine["warp_instructions"] == truth[1].engine["warp_instructions"]
+    if how == "stop":  # only the first warps have issued
+        each = length + 1 if length == 5 else 100
+        assert 0 < cut.warp_instructions <= 20 * each
+        assert (cut.warp_instructions == 20 * each) == (length == 5)

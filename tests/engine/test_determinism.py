@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from simt.trace.generate import generate
-from support.tiny import run
+from simt.trace.writer import Warp
+from support.tiny import GLOBAL, run, warp_of, write_kernel
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,6 @@ def test_running_twice_changes_nothing(traces: dict[str, Path]) -> None:
 
 
 def test_streams_overlap_the_same_way_for_any_window(tmp_path: Path) -> None:
-    from support.tiny import warp_of, write_kernel
-
     for number, stream in enumerate((1, 2, 1, 3), start=1):
         warps = [
             warp_of(lambda w: [w.op("FFMA", 8, (8, 2, 8)) for _ in range(200)] and None) for _ in range(4)
@@ -61,3 +60,27 @@ def test_streams_overlap_the_same_way_for_any_window(tmp_path: Path) -> None:
     assert by_id[3]["start_cycle"] >= by_id[1]["end_cycle"], "one stream is in order"
     for how in ({"threads": 3}, {"window": 1}, {"window": 7}):
         assert run(tmp_path / "t", "a100", settings, **how) == reference, how
+
+
+@pytest.mark.parametrize("gpu", ["a100", "qv100-accelsim"])
+def test_stores_that_outlast_their_warps_end_the_same_way(gpu: str, tmp_path: Path) -> None:
+    """Each launch ends with stores under way, and its CTAs with warps that start while others store."""
+
+    def body(w: Warp) -> None:
+        for i in range(6):
+            w.memory("STG.E.SYS", [GLOBAL + 4096 * i + 640 * lane for lane in range(32)], 4, None, (2, 8))
+            w.memory("RED.E.ADD", [GLOBAL + 64 * lane for lane in range(32)], 4, None, (2, 8))
+            w.op("FFMA", 8, (8, 2, 8))
+
+    for number, stream in enumerate((1, 2, 1), start=1):
+        write_kernel(tmp_path / "t", [[warp_of(body)] * 6] * 30, number, stream=stream, sm=80)
+    settings = {
+        "sm.count": 3,
+        "sm.max_ctas": 2,
+        "launch.max_concurrent_kernels": 4,
+        "launch.warp_start_interval": 13,
+    }
+    reference = run(tmp_path / "t", gpu, settings, timeline=300)
+    for how in ({"threads": 2}, {"window": 1}, {"threads": 3, "window": 5}):
+        assert run(tmp_path / "t", gpu, settings, timeline=300, **how) == reference, how
+    assert run(tmp_path / "t", gpu, settings, timeline=300, slices=lambda i: 1 + 7 * (i % 9)) == reference
