@@ -24,7 +24,7 @@ PREVIEWED_CTAS = 16
 
 WARP = np.dtype(
     [("cta", np.uint64), ("warp", np.uint32), ("begin", np.uint64), ("end", np.uint64)], align=True
-)  # a finished warp; cycles since the first dispatch
+)  # a finished warp; cycles since the first dispatch, begin: of its CTA
 BLOCK = np.dtype(
     [("block", np.uint32), ("warp", np.uint64), ("begin", np.uint64), ("end", np.uint64)], align=True
 )  # an executed basic block; warp: cta * warps per CTA + warp
