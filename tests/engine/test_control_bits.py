@@ -102,7 +102,8 @@ def source_of(folder: Path, code: Code, warps: int = 1) -> _engine.TraceSource:
 
 
 def run(folder: Path, code: Code, gpu: str = "rtx3070", warps: int = 1) -> dict[str, Any]:
-    engine = _engine.Gpu(load_spec(gpu, {"sm.front_end.instruction_cache.perfect": True}).native(), 1)
+    together = {"sm.front_end.instruction_cache.perfect": True, "launch.warp_start_interval": 0}
+    engine = _engine.Gpu(load_spec(gpu, together).native(), 1)
     engine.launch(source_of(folder, code, warps), 1)
     assert engine.run(MOST_CYCLES)
     (record,) = engine.finished()
