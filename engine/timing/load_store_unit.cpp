@@ -382,12 +382,8 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
     request.slot = instruction.slot;
     request.kind = kind_of(instruction);
     request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
-    if (request.write) {
-      request.token = store_token_of(instruction);
-      warps_.store_issued(instruction.warp);
-    } else {
-      request.token = bypass_token | uint64_t{t.lanes} << 32 | dispatch_;
-    }
+    request.token =
+        request.write ? store_token_of(instruction) : bypass_token | uint64_t{t.lanes} << 32 | dispatch_;
     if (late)
       bypassing_.push_back({request, now + spec_.l1.bypass_latency});
     else
@@ -422,10 +418,7 @@ bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
     bank.queue.push_back({t, index, CacheAccess::unknown, now + l1_latency_});
     ++queued_;
     bank.last_insert = now;
-    if (store) {
-      warps_.store_issued(instruction.warp);
-      ++instruction.outstanding;
-    }
+    if (store) ++instruction.outstanding;
     instruction.transactions.pop_back();
     changed = true;
   }

@@ -106,7 +106,8 @@ class WarpTable {
   };
 
   /// With `stops_at_jumps`, a buffer holds nothing behind a taken branch until go_on() is called.
-  WarpTable(uint32_t warp_slots, uint32_t launch_slots, uint32_t scheduler_count, uint32_t buffer_entries, bool stops_at_jumps)
+  WarpTable(uint32_t warp_slots, uint32_t launch_slots, uint32_t scheduler_count, uint32_t buffer_entries,
+            bool stops_at_jumps)
       : warps_(warp_slots),
         records_(warp_slots),
         positions_(warp_slots),
@@ -225,9 +226,10 @@ class WarpTable {
     --warps_[w].in_pipeline;
     touched_ |= uint64_t{1} << w;
   }
-  void store_issued(uint32_t w) {
-    ++warps_[w].outstanding_stores;
-    ++stores_[warps_[w].kernel->slot].outstanding;
+  /// An instruction that stores in so many transactions, each of which will be acknowledged.
+  void stores_issued(uint32_t w, size_t count) {
+    warps_[w].outstanding_stores += static_cast<uint32_t>(count);
+    stores_[warps_[w].kernel->slot].outstanding += count;
   }
   /// A store by a warp of the launch in this slot of the warp table; that warp may have retired. Which of two
   /// stores it was does not matter if one is of a warp that has.
@@ -273,8 +275,8 @@ class WarpTable {
   bool can_retire(uint32_t w, bool stores_hold_warp) const {
     const Warp& warp = warps_[w];
     return (masks_[scheduler_of(w)].finished & bit_of(w)) && warp.in_pipeline == 0 &&
-           (!stores_hold_warp || warp.outstanding_stores == 0) && !has_pending_registers(w) && !dependences_.unfinished(w) &&
-           !(warp.dropped && copies_or_atomics(warp));
+           (!stores_hold_warp || warp.outstanding_stores == 0) && !has_pending_registers(w) &&
+           !dependences_.unfinished(w) && !(warp.dropped && copies_or_atomics(warp));
   }
 
  private:

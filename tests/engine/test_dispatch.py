@@ -167,7 +167,6 @@ def test_a_launch_lasts_until_its_last_store_is_acknowledged(tmp_path: Path) -> 
 
     def with_barrier(w: Warp) -> None:
         storing(w)
-        chain(w, 20)
         w.op("MEMBAR.SC.GPU")
 
     ends = []

@@ -40,7 +40,7 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
                              spec_.shared_memory.wide_accesses_take_wavefronts, access);
   } else if (atomic) {
     if (traits_.reductions_as_stores && s.operation == Operation::Reduction) {
-      warps_.store_issued(instruction.warp);
+      warps_.stores_issued(instruction.warp, 1);
       instruction.counts_as_store = true;
     }
     coalesce_atomic(addresses_.data(), count, s.access_bytes, instruction.transactions);
@@ -52,6 +52,9 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
   } else {
     coalesce_sub_warps(instruction, record, count);
   }
+  // From now on, as a memory barrier that issues next must wait for them.
+  if (s.operation == Operation::Store || s.operation == Operation::BulkStore)
+    warps_.stores_issued(instruction.warp, instruction.transactions.size());
 }
 
 void AddressGenerator::start_local(InFlight& instruction, const DynamicRecord& record, uint32_t count) {
