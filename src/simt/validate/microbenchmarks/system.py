@@ -19,7 +19,7 @@ EMPTY_CTA = 3
 
 def _most_at_once(device: Device, grid: int, block: int, shared: int = 0, name: str = "residency") -> int:
     """The most CTAs of a grid that one SM held at once."""
-    # A CTA must still be resident when the last one of its SM starts: an H100 needs 4,800 cycles to start all.
+    # A CTA must still be resident when the last one of its SM starts: an H100 starts all in 4,800 cycles.
     wait = 6000 if device.simulated else 30000
     kernel = device.kernel("residency.cu", name, {"WAIT": wait, "REGISTERS": REGISTERS})
     sm = device.zeros(max(grid, 2 * REGISTERS), np.uint32)
