@@ -33,6 +33,7 @@ _SWING = 0.03
 _DECAY = 0.8
 # Spread of windows in most launches; how many degrees of freedom that is worth.
 _USUAL, _PRIOR = 0.01, 4
+_OF_CTAS = 0.1  # spread of the CTAs' times, which a wave of few CTAs has more of
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
 _OF_CHANGE = 0.5  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
@@ -471,7 +472,7 @@ class Systematic(Controller):
         successive = float((rates.differences[steady] ** 2 / 2).sum())
         ends = [0, *(np.flatnonzero(~steady) + 1).tolist(), len(rates.of_windows)]
         to_mean = sum(rates.squares(a, b) for a, b in pairwise(ends))
-        usual = _USUAL * float(rates.of_windows.mean())
+        usual = max(_USUAL, _OF_CTAS / math.sqrt(self._wave)) * float(rates.of_windows.mean())
         variance = (2 * max(successive, to_mean) + _PRIOR * usual**2) / (own + _PRIOR)
         return _student(self.confidence, own + _PRIOR) * math.sqrt(variance)
 
