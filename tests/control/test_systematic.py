@@ -256,8 +256,8 @@ def test_a_trace_gives_what_its_program_gives(tmp_path: Path) -> None:
     assert found.sampled is not None and found.sampled.decision == "skip"
     assert abs(found.cycles / full.cycles - 1) <= found.sampled.half_widths["cycles"]
     assert found.warp_instructions == full.warp_instructions
-    # All its waves are the same, but eight CTAs say less than hundreds: three windows, two waves before the first
-    # and half of one before the others, and the end.
+    # All its waves are the same, but eight CTAs say less than hundreds: three windows, two waves before the
+    # first and half of one before the others, and the end.
     assert found.sampled.reason.startswith("3 windows")
     assert found.sampled.ctas <= 7 * WAVE
 
