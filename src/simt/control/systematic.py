@@ -33,7 +33,7 @@ _SWING = 0.03
 _DECAY = 0.8
 # Spread of windows in most launches; how many degrees of freedom that is worth.
 _USUAL, _PRIOR = 0.01, 4
-_OF_CTAS = 0.1  # spread of the CTAs' times, which a wave of few CTAs has more of
+_OF_CTAS = 0.1  # spread of the times of CTAs, from one launch with eight in a wave
 _CHANGE = 0.05  # of DRAM's utilisation that makes another phase
 _OF_CHANGE = 0.5  # of the difference between two windows that is uncertain between them
 # Counters that depend on the program alone.
