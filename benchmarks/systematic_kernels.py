@@ -1,54 +1,34 @@
 """The kernels of systematic_study.py, with a launch of each, and the half that each belongs to.
 
-Their sources are in tests/kernels, in systematic_fresh.cu and in systematic_unseen.cu.
+Their sources are in tests/kernels, in systematic_fresh.cu and in systematic_unseen.cu; those of the second
+unseen set are in systematic_unseen_2.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from systematic_inputs import (
+    Launch,
+    Maker,
+    blocks,
+    floats,
+    image,
+    lists,
+    sparse,
+    texts,
+    words,
+    zeros,
+)
+from systematic_unseen_2 import UNSEEN_2
 
 import simt
 
 SPLIT_SEED = 20
 HALVES = ("development", "held-out")
-SETS = (*HALVES, "fresh", "unseen")
-
-Launch = tuple[str, Any, Any, int, tuple[Any, ...]]  # kernel, grid, block, dynamic shared bytes, arguments
-Maker = Callable[[simt.GPU, np.random.Generator], Launch]
-
-
-def floats(gpu: simt.GPU, rng: np.random.Generator, *shape: int) -> Any:
-    return gpu.array(rng.random(shape, np.float32))
-
-
-def words(gpu: simt.GPU, rng: np.random.Generator, below: int, *shape: int) -> Any:
-    return gpu.array(rng.integers(0, below, shape).astype(np.int32))
-
-
-def zeros(gpu: simt.GPU, *shape: int, of: Any = np.float32) -> Any:
-    return gpu.zeros(shape, of)
-
-
-def blocks(columns: int, rows: int, block: tuple[int, int]) -> tuple[int, int]:
-    return (-(-columns // block[0]), -(-rows // block[1]))
-
-
-def sparse(gpu: simt.GPU, rng: np.random.Generator, rows: int, mean: int) -> tuple[Any, ...]:
-    """Row starts, columns and values of a matrix whose rows differ in length."""
-    lengths = rng.poisson(mean * rng.pareto(3.0, rows) * 2).clip(1, 40 * mean)
-    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    column = rng.integers(0, rows, int(begin[-1])).astype(np.int32)
-    return gpu.array(begin), gpu.array(column), gpu.array(rng.random(len(column), np.float32))
-
-
-def texts(gpu: simt.GPU, rng: np.random.Generator, count: int) -> tuple[Any, Any]:
-    lengths = rng.integers(8, 40, count)
-    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return gpu.array(rng.integers(97, 123, int(begin[-1])).astype(np.uint8)), gpu.array(begin)
+SETS = (*HALVES, "fresh", "unseen", "unseen-2")
 
 
 def heat(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
@@ -329,14 +309,6 @@ def division(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 # Kernels of systematic_fresh.cu.
 
 
-def image(kernel: str, w: int, h: int, block: tuple[int, int], of: Any, *more: Any) -> Maker:
-    def make(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
-        given = gpu.array((rng.random((h, w)) * (255 if of is np.uint8 else 1)).astype(of))
-        return kernel, blocks(w, h, block), block, 0, (given, zeros(gpu, h, w, of=of), w, h, *more)
-
-    return make
-
-
 def triangular(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
     n = 26_000
     return "triangular_sums", -(-n // 4), 128, 0, (floats(gpu, rng, 8 * n), zeros(gpu, n), n, 80)
@@ -435,12 +407,6 @@ def scan_block(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
 
 
 # Kernels of systematic_unseen.cu.
-
-
-def lists(gpu: simt.GPU, rng: np.random.Generator, rows: int, mean: int, below: int) -> tuple[Any, Any]:
-    """Where the list of each row begins, and the lists' values."""
-    begin = np.concatenate([[0], np.cumsum(rng.poisson(mean, rows))]).astype(np.int32)
-    return gpu.array(begin), words(gpu, rng, below, int(begin[-1]))
 
 
 def radix_count(gpu: simt.GPU, rng: np.random.Generator) -> Launch:
@@ -634,11 +600,17 @@ UNSEEN: dict[str, Maker] = {
 }
 KERNELS |= {name: ("systematic_fresh.cu", maker) for name, maker in FRESH.items()}
 KERNELS |= {name: ("systematic_unseen.cu", maker) for name, maker in UNSEEN.items()}
+KERNELS |= {name: ("systematic_unseen_2.cu", maker) for name, maker in UNSEEN_2.items()}
+LATER = {
+    **dict.fromkeys(FRESH, "fresh"),
+    **dict.fromkeys(UNSEEN, "unseen"),
+    **dict.fromkeys(UNSEEN_2, "unseen-2"),
+}
 
 
 def half_of() -> dict[str, str]:
     """Half of each kernel, by a split that does not change, or the later set that it belongs to."""
-    names = sorted(KERNELS.keys() - FRESH.keys() - UNSEEN.keys())
+    names = sorted(KERNELS.keys() - LATER.keys())
     random.Random(SPLIT_SEED).shuffle(names)
     halves = {name: HALVES[i % 2] for i, name in enumerate(names)}
-    return halves | dict.fromkeys(FRESH, "fresh") | dict.fromkeys(UNSEEN, "unseen")
+    return halves | LATER
