@@ -204,7 +204,7 @@ void Gpu::dispatch(Cycle limit) {
 }
 
 void Gpu::control_and_dispatch() {
-  Cycle decided = now_ + window_;
+  Cycle decided = now_ + window_ - 1;  // a CTA starts in the cycle after its dispatch
   for (const auto& launch : running_) {
     if (!launch || !launch->control) continue;
     launch->control->advance(now_);

@@ -84,8 +84,8 @@ inline constexpr Range sets{0, limits::number, true};
         "From a launch to its first CTA, as far as it does not: added to kernel_latency.") \
   FIELD(uint32_t, cta_latency, "core cycles", ranges::number, \
         "Additional delay of the first CTA, per CTA of the grid.") \
-  FIELD(uint32_t, dispatch_latency, "core cycles", ranges::positive, \
-        "From a CTA's last result to the start of the next CTA in its place.") \
+  FIELD(uint32_t, dispatch_latency, "core cycles", ranges::number, \
+        "From a CTA's last result to the dispatch of the next CTA in its place, which starts a cycle later.") \
   FIELD(uint32_t, warp_start_interval, "core cycles", ranges::number, \
         "From the start of a CTA's warp to that of its next one; 0: all start together.") \
   FIELD(uint32_t, peak_dispatch_rate, "CTAs / 1,000 core cycles", ranges::number, \

@@ -33,7 +33,7 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
     assert not accelsim.shared_memory.wide_accesses_take_wavefronts
     # Stock configurations with BookSim include its router pipeline; the others use the built-in crossbar.
     assert accelsim.interconnect.latency == (5 if name in ("titan", "titanx", "h100", "h200") else 0)
-    assert accelsim.launch.dispatch_latency == 8
+    assert accelsim.launch.dispatch_latency == 7
     assert silicon.shared_memory.wide_accesses_take_wavefronts
     assert silicon.sm.register_file.allocation_unit == 256
     assert silicon.sm_version == accelsim.sm_version

@@ -158,7 +158,7 @@ Cycle LaunchQueue::latency(const Spec& spec, uint64_t ctas) {
 }
 
 Cycle LaunchQueue::notice(const Spec& spec) {
-  return std::min(spec.launch.dispatch_latency, spec.interconnect.credit_latency);
+  return std::min(spec.launch.dispatch_latency + 1, spec.interconnect.credit_latency);
 }
 
 Cycle LaunchQueue::duration(const Spec& spec, Link link, uint64_t bytes) {

@@ -221,8 +221,8 @@ def _machine(options: _Options, values: _Values) -> None:
     values.copy("launch.cta_latency", "-gpgpu_TB_launch_latency", "0")
     values.put(
         "launch.dispatch_latency",
-        8,
-        "addition: Accel-Sim has 0; SMs that run alone for a window need an explicit one",
+        7,
+        "addition: Accel-Sim has 0; SMs that run alone for a window of up to a cycle more are faster",
     )
     values.put("launch.overhead", 0, "mechanism of Accel-Sim: launches take core cycles")
     for field in ("warp_start_interval", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst"):

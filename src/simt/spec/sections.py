@@ -30,8 +30,8 @@ class Launch(Section):
     """From a launch to its first CTA, as far as it does not: added to kernel_latency."""
     cta_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """Additional delay of the first CTA, per CTA of the grid."""
-    dispatch_latency: Annotated[int, Quantity("core cycles", 1, 67108864)]
-    """From a CTA's last result to the start of the next CTA in its place."""
+    dispatch_latency: Annotated[int, Quantity("core cycles", 0, 67108864)]
+    """From a CTA's last result to the dispatch of the next CTA in its place, which starts a cycle later."""
     warp_start_interval: Annotated[int, Quantity("core cycles", 0, 67108864)]
     """From the start of a CTA's warp to that of its next one; 0: all start together."""
     peak_dispatch_rate: Annotated[int, Quantity("CTAs / 1,000 core cycles", 0, 67108864)]
