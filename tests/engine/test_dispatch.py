@@ -128,6 +128,25 @@ def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> No
         return cycles(trace, overrides={"sm.max_ctas": 1, "launch.dispatch_latency": latency})
 
     assert total(9) - total(8) == 1
+    assert total(1) - total(0) == 1
+
+
+@pytest.mark.parametrize(("ffmas", "accelsim"), [(4, 161), (40, 1401), (100, 3522)])
+def test_waves_of_short_ctas_take_as_long_as_in_accelsim(tmp_path: Path, ffmas: int, accelsim: int) -> None:
+    """4,096 CTAs of 16 threads on QV100, 2,560 at a time, if places are given away at once. The cycles are those of
+    Accel-Sim (gpgpu-sim 667834c), after 5,000 of launch latency."""
+
+    def body(w: Warp) -> None:
+        half = 0xFFFF
+        w.op("MOV", 1, mask=half)
+        w.op("S2R", 2, mask=half)
+        w.op("ISETP.GE.AND", None, (2,), mask=half)
+        w.op("EXIT", mask=0)
+        for _ in range(ffmas):
+            w.op("FFMA", 3, (3, 0), mask=half)
+
+    trace = write_kernel(tmp_path / "t", [[warp_of(body)]] * 4096, threads=16, registers=24)
+    assert cycles(trace, overrides={"launch.dispatch_latency": 0}) == accelsim
 
 
 ONE_CTA = {"sm.count": 1, "sm.max_ctas": 1, "sm.front_end.instruction_cache.perfect": True}

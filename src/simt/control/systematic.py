@@ -51,7 +51,7 @@ _MUCH, _BOUND, _BOUND_ALONE, _ALL = 0.45, 0.8, 0.9, 0.94
 _OF_MUCH = 5  # windows, if DRAM is used that much
 _RIDGE = 0.003  # sum of squares of relative differences in traffic that says nothing
 _ESTIMATED = 0.9  # the most that this is relied on
-_FAR = 0.2  # by how much less or more windows exchange than what is left out, at most
+_FAR = 0.21  # by how much less or more windows exchange than what is left out, at most
 _SECTOR_BYTES, _LINE_BYTES = 32, 128
 
 
@@ -102,7 +102,7 @@ class _Rates:
             return rates
         own = self.sectors[windows]
         change = np.divide(sectors, own, out=np.ones(len(sectors)), where=own > 0) - 1
-        change[np.abs(change) > _FAR] = 0
+        change[np.abs(own - sectors) > _FAR * sectors] = 0
         scaled: Floats = rates * (1 + self.elasticity[windows] * change)
         return scaled
 
