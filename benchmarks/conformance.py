@@ -4,7 +4,7 @@ The reference rows (../shared/data/traces/accelsim-reference.csv, or a file of t
 argument) hold Accel-Sim's cycles for real and synthetic traces with stock configurations. Prints, for every
 row, both numbers and the error of the cycles after launch latency; then the mean and the largest error.
 
-    python benchmarks/conformance.py [REFERENCE.csv] [--only TEXT] [--threads N]
+    python benchmarks/conformance.py [REFERENCE.csv] [--only TEXT] [--threads N] [--set FIELD=VALUE]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -55,9 +56,9 @@ class Run:
     dram_writes: int
 
 
-def simulate(trace: Path, gpu: str, copies_fill: bool, threads: int = 1) -> Run:
-    """Runs a trace folder on a specification through the engine."""
-    spec = load_spec(gpu, {"l2.copies_fill": copies_fill})
+def simulate(trace: Path, gpu: str, values: dict[str, object], threads: int = 1) -> Run:
+    """Runs a trace folder on a specification, with other values, through the engine."""
+    spec = load_spec(gpu, values)
     engine = _engine.Gpu(spec.native(), threads=threads)
     for command in open_trace(trace).commands:
         if isinstance(command, Copy):
@@ -115,10 +116,10 @@ def trace_of(row: dict[str, str], scratch: Path) -> Path:
     return with_sm_version(scratch, folder, 61) if row["config"] == "TITANX" else folder
 
 
-def chain_slope(kind: str, gpu: str, scratch: Path) -> float:
+def chain_slope(kind: str, gpu: str, values: dict[str, object], scratch: Path) -> float:
     """Cycles per instruction between chains of 100 and 300 of one warp."""
     cycles = [
-        simulate(generated(scratch, "chain-trace", [kind, str(n)]), gpu, True).cycles for n in (100, 300)
+        simulate(generated(scratch, "chain-trace", [kind, str(n)]), gpu, values).cycles for n in (100, 300)
     ]
     return (cycles[1] - cycles[0]) / 200
 
@@ -132,7 +133,10 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="rows whose kind, trace or configuration contain this")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], help="a value of the specifications, as JSON")
     options = parser.parse_args()
+    fields = [text.partition("=") for text in options.set]
+    given = {name: json.loads(value) for name, _, value in fields}
     if not options.reference.exists():
         sys.exit(f"{options.reference}: the reference is not here; it comes with the shared data")
     scratch = Path(tempfile.gettempdir()) / "simt-conformance"
@@ -144,13 +148,14 @@ def main() -> None:
         label = f"{row['kind']:9} {row['trace']:48} {row['config']:9} fix={row['memcpy_fix']}"
         if row["kind"] == "chain":
             kind = CHAIN.get(row["trace"], row["trace"].split(" ")[0])
-            slope = chain_slope(kind, gpu, scratch)
+            slope = chain_slope(kind, gpu, given, scratch)
             print(
                 f"{label}  {float(row['cycles']):9.3f} {slope:9.3f}  {slope - float(row['cycles']):+.3f}",
                 flush=True,
             )
             continue
-        run = simulate(trace_of(row, scratch), gpu, row["memcpy_fix"] == "1", options.threads)
+        values = {"l2.copies_fill": row["memcpy_fix"] == "1", **given}
+        run = simulate(trace_of(row, scratch), gpu, values, options.threads)
         expected = int(float(row["cycles"]))
         after = expected - run.launch_latency
         error = (run.cycles - expected) / after * 100
