@@ -133,8 +133,8 @@ def test_a_freed_place_is_taken_after_the_dispatch_latency(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("ffmas", "accelsim"), [(4, 161), (40, 1401), (100, 3522)])
 def test_waves_of_short_ctas_take_as_long_as_in_accelsim(tmp_path: Path, ffmas: int, accelsim: int) -> None:
-    """4,096 CTAs of 16 threads on QV100, 2,560 at a time, if places are given away at once. The cycles are those of
-    Accel-Sim (gpgpu-sim 667834c), after 5,000 of launch latency."""
+    """4,096 CTAs of 16 threads on QV100, 2,560 at a time, if places are given away at once. The cycles are
+    those of Accel-Sim (gpgpu-sim 667834c), after 5,000 of launch latency."""
 
     def body(w: Warp) -> None:
         half = 0xFFFF
