@@ -48,6 +48,19 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Input:
+    """What a program reads: a file of a source, or what a Python script, run with `arguments`, writes."""
+
+    source: Source
+    path: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def is_script(self) -> bool:
+        return self.path.endswith(".py")
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of measured values.
 
@@ -73,7 +86,9 @@ class Recipe:
     files, include, flags: what nvcc is given; paths are relative to the source, or, if they begin with
         "simt:", to the recipe. Or one Python file, whose function run(gpu, *arguments) launches the kernels.
     arguments: of the program, with fields of the row as {field}.
-    folder: where it runs, relative to the source; empty: anywhere.
+    inputs: what lies in an otherwise empty folder before the program starts there: files of sources, under
+        their paths, and what scripts write.
+    folder: where it runs, relative to the source, or, if it has inputs, to their folder; empty: anywhere.
     where: values of a row's fields that make it a row of this program: one of those listed; "*" any value, ""
         none.
     time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
@@ -96,6 +111,7 @@ class Recipe:
     include: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
     folder: str = ""
     time: Time = "kernels"
     warm: int = 0
@@ -189,6 +205,7 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             include=part.texts("include", ()),
             flags=part.texts("flags", ()),
             arguments=part.texts("arguments", ()),
+            inputs=part.inputs(sources),
             folder=part.text("folder", ""),
             time=part.choice("time", get_args(Time), "kernels"),  # type: ignore[arg-type]
             warm=part.number("warm"),
@@ -367,6 +384,20 @@ class _Section:
             if any(not name or name[0].isdigit() or set(name) & set(".[]") for name in names):
                 raise ProfileError(f"{self.place}: {key}: {value!r}, expected {{name}} around a field's name")
         return tuple(values)
+
+    def inputs(self, sources: Mapping[str, Source]) -> tuple[Input, ...]:
+        """Each of `inputs`: SOURCE:FILE, or SOURCE:SCRIPT.py and its arguments."""
+        found = []
+        for value in self.texts("inputs", ()):
+            name, _, rest = value.partition(":")
+            path, *arguments = rest.split() or [""]
+            if name not in sources or not path or (arguments and not path.endswith(".py")):
+                raise ProfileError(
+                    f"{self.place}: inputs: {value!r}, expected SOURCE:FILE or SOURCE:SCRIPT.py ARGUMENTS with a "
+                    f"source of {', '.join(sources)}"
+                )
+            found.append(Input(sources[name], path, tuple(arguments)))
+        return tuple(found)
 
     def alternatives(self, key: str) -> tuple[str, ...]:
         """A text, or each of a list of them."""

@@ -185,6 +185,8 @@ def run_hash(row: Row) -> str:
     )
     about = (about, recipe.time, recipe.warm, recipe.timed, sorted(recipe.set.items()))
     digest = hashlib.sha256(repr(about).encode())
+    if recipe.inputs:
+        digest.update(inputs_hash(recipe).encode())
     for name in recipe.files:
         if recipe.source.name == OWN or name.startswith(f"{OWN}:"):
             digest.update(recipe.path_of(name, recipe.place).read_bytes())
@@ -242,6 +244,40 @@ def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path
     return program
 
 
+def inputs_hash(recipe: Recipe) -> str:
+    """Tells one set of inputs from another: what is linked, and the scripts beside the recipe."""
+    digest = hashlib.sha256(repr(recipe.inputs).encode())
+    for each in recipe.inputs:
+        if each.source.name == OWN:
+            digest.update((recipe.place / each.path).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def prepare(recipe: Recipe, out: Path, sources: Path | None) -> Path:
+    """The folder with a program's inputs, which is made once. Raises ProfileError."""
+    folder = out / "inputs" / f"{recipe.program}-{inputs_hash(recipe)}"
+    if folder.is_dir():
+        return folder
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for each in recipe.inputs:
+        file = folder_of(each.source, recipe, sources) / each.path
+        if not file.is_file():
+            raise ProfileError(f"{file}: no such file, which {recipe.program} needs")
+        if not each.is_script:
+            link = partial / each.path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+            continue
+        command: list[str | Path] = [sys.executable, file.resolve(), *each.arguments]
+        done = subprocess.run(command, cwd=partial, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ProfileError(f"{recipe.program}: {file} failed: {done.stderr.strip()}")
+    partial.rename(folder)
+    return folder
+
+
 def library_folder(nvcc: Path, out: Path) -> Path:
     """A folder with libcudart.so, which the wheels have only under its full name."""
     own = nvcc.resolve().parents[1] / "lib"
@@ -264,7 +300,10 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
     options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
     if recipe.in_python:
         return _simulated_python(row, program, options)
-    if recipe.folder:
+    if recipe.inputs:
+        folder = prepare(recipe, folder.resolve(), setting.sources) / recipe.folder
+        folder.mkdir(parents=True, exist_ok=True)
+    elif recipe.folder:
         folder = folder_of(recipe.source, recipe, setting.sources) / recipe.folder
     name = f"{recipe.suite} {row.name}.txt".replace("/", "-").replace(" ", "_")
     log = setting.out.resolve() / "logs" / name
