@@ -1,7 +1,7 @@
 """Writes input files in the formats that Rodinia's and Parboil's programs read.
 
 They take the place of files that no public repository has, for programs whose work depends on the size of
-their input and not on its values; recipes of others say so (`unclear`). The same arguments write the same files.
+their input and not on its values; recipes of others say so (`unclear`). Equal arguments write equal files.
 
     inputs.py keys FILE COUNT            b+tree: the numbers 0 to COUNT - 1, as in Rodinia's mil.txt
     inputs.py lines FILE COUNT           hotspot: a value in each line

@@ -393,8 +393,8 @@ class _Section:
             path, *arguments = rest.split() or [""]
             if name not in sources or not path or (arguments and not path.endswith(".py")):
                 raise ProfileError(
-                    f"{self.place}: inputs: {value!r}, expected SOURCE:FILE or SOURCE:SCRIPT.py ARGUMENTS with a "
-                    f"source of {', '.join(sources)}"
+                    f"{self.place}: inputs: {value!r}, expected SOURCE:FILE, or SOURCE:SCRIPT.py and its "
+                    f"arguments; sources are {', '.join(sources)}"
                 )
             found.append(Input(sources[name], path, tuple(arguments)))
         return tuple(found)
