@@ -126,9 +126,18 @@ class Recipe:
         return self.files[0].endswith(".py")
 
     def path_of(self, file: str, source: Path) -> Path:
-        """One of `files`, with the source in that folder."""
+        """One of `files` or `include`, with the source in that folder."""
         own = file.removeprefix(f"{OWN}:")
         return source / file if own == file else self.place / own
+
+    def own_files(self) -> list[Path]:
+        """Those of `files`, and of the headers in `include`, that lie beside the recipe."""
+        found = []
+        for name in (*self.files, *self.include):
+            if self.source.name == OWN or name.startswith(f"{OWN}:"):
+                path = self.path_of(name, self.place)
+                found += sorted(path.iterdir()) if path.is_dir() else [path]
+        return [path for path in found if path.is_file()]
 
 
 @dataclass(frozen=True)

@@ -187,9 +187,8 @@ def run_hash(row: Row) -> str:
     digest = hashlib.sha256(repr(about).encode())
     if recipe.inputs:
         digest.update(inputs_hash(recipe).encode())
-    for name in recipe.files:
-        if recipe.source.name == OWN or name.startswith(f"{OWN}:"):
-            digest.update(recipe.path_of(name, recipe.place).read_bytes())
+    for file in recipe.own_files():
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -229,9 +228,9 @@ def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path
     command += [f"-gencode=arch=compute_{arch},code=[compute_{arch},sm_{arch}]"]
     # CUDA 13 has no longer the old names of these two functions, which published programs use.
     command += ["-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset"]
-    command += [f"-I{folder / name}" for name in recipe.include]
+    command += [f"-I{recipe.path_of(name, folder)}" for name in recipe.include]
     command += [*recipe.flags, *files, f"-L{library_folder(nvcc, out)}"]
-    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files))
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in (*files, *recipe.own_files())))
     digest.update(repr([str(part) for part in command]).encode())
     program = out / "programs" / f"{recipe.program}-{digest.hexdigest()[:12]}"
     if not program.is_file():
