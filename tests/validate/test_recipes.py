@@ -255,7 +255,7 @@ def test_inputs_are_files_of_a_source_or_what_a_script_writes(tmp_path: Path) ->
 
 
 def test_written_inputs(tmp_path: Path) -> None:
-    """b+tree's is Rodinia's mil.txt to the byte; others are as long as their readers expect, and the same again."""
+    """b+tree's is Rodinia's mil.txt to the byte; others are as long as their readers expect."""
 
     def write(*arguments: str) -> bytes:
         command = [sys.executable, str(ROOT / "inputs.py"), arguments[0], "file", *arguments[1:]]
