@@ -19,7 +19,7 @@ from simt.result import LaunchResult
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
 from simt.validate.correlate import CYCLES
-from simt.validate.recipes import Recipe, Row, Source, Table, folder_of, read_recipes, rows_of
+from simt.validate.recipes import Input, Recipe, Row, Source, Table, folder_of, read_recipes, rows_of
 from simt.validate.whole_programs import (
     Outcome,
     Setting,
@@ -27,6 +27,7 @@ from simt.validate.whole_programs import (
     correlation,
     cycles_of,
     find_nvcc,
+    prepare,
     read_outcomes,
     record,
     recorded,
@@ -170,11 +171,13 @@ def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     (found,) = run_rows([unclear], setting, lambda _: None)
     assert (found.unclear, found.use) == ("why?", "held-out")
     assert len(fake.ran) == 1
-    for changed in ({"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"set": {"sm.count": 4}}):
+    ways = [{"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"set": {"sm.count": 4}}]
+    ways.append({"inputs": (Input(row.recipe.source, "p.cu"),)})
+    for changed in ways:
         run_rows([replace(row, recipe=replace(row.recipe, **changed))], setting, lambda _: None)
     (tmp_path / "p.cu").write_text("__global__ void q() {}", encoding="utf-8")
     run_rows([row], setting, lambda _: None)
-    assert len(fake.ran) == 6
+    assert len(fake.ran) == 7
 
 
 def test_longer_rows_are_not_tried_after_one_that_takes_too_long(
@@ -225,6 +228,60 @@ def test_sources_are_where_the_user_has_put_them(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="suite: no such folder; p needs a checkout"):
         folder_of(of.source, of, tmp_path)
     assert folder_of(recipe(tmp_path).source, recipe(tmp_path), None) == tmp_path
+
+
+WRITES = """
+import sys
+from pathlib import Path
+Path(sys.argv[1]).write_text(sys.argv[2])
+"""
+
+
+def test_inputs_are_put_where_the_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, suite = Source("simt", "", ""), Source("suite", "https://example.org/suite", "")
+    (tmp_path / "write.py").write_text(WRITES, encoding="utf-8")
+    (tmp_path / "sources" / "suite" / "data").mkdir(parents=True)
+    (tmp_path / "sources" / "suite" / "data" / "a.txt").write_text("a", encoding="utf-8")
+    inputs = (Input(suite, "data/a.txt"), Input(own, "write.py", ("b.txt", "b")))
+    of = recipe(tmp_path, inputs=inputs, folder="run/here")
+    ran = list[Path]()
+
+    def run(command: list[object], gpu: str, **options: object) -> Finished:
+        ran.append(Path(str(command[4])))
+        return Finished(1, ())
+
+    monkeypatch.setattr("simt.exec.run", run)
+    monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
+    (tmp_path / "p.cu").write_text("", encoding="utf-8")
+    setting = Setting(tmp_path / "out", tmp_path / "sources")
+    run_rows([Row(of, {}, 1, False)], setting, lambda _: None)
+    place = ran[0].parents[1]
+    assert ran == [place / "run" / "here"]
+    assert ran[0].is_dir()
+    assert (place / "data" / "a.txt").read_text(encoding="utf-8") == "a"
+    assert (place / "b.txt").read_text(encoding="utf-8") == "b"
+    (place / "b.txt").write_text("kept", encoding="utf-8")
+    assert prepare(of, setting.out.resolve(), setting.sources) == place
+    assert (place / "b.txt").read_text(encoding="utf-8") == "kept"
+    (tmp_path / "write.py").write_text(f"{WRITES}#", encoding="utf-8")
+    again = prepare(of, setting.out, setting.sources)
+    assert (again / "b.txt").read_text(encoding="utf-8") == "b"
+
+
+def test_inputs_that_cannot_be_had_are_named(tmp_path: Path) -> None:
+    own = Source("simt", "", "")
+    of = recipe(tmp_path, inputs=(Input(own, "data.txt"),))
+    (tmp_path / "data.txt").write_text("", encoding="utf-8")
+    assert (prepare(of, tmp_path / "out", None) / "data.txt").is_file()
+    of = recipe(tmp_path, inputs=(Input(own, "fails.py"),))
+    (tmp_path / "fails.py").write_text("raise SystemExit('no disk')", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(ProfileError, match=r"p: .*fails.py failed: no disk"):
+            prepare(of, tmp_path / "out", None)
+    of = recipe(tmp_path, inputs=(Input(Source("suite", "", ""), "data.txt"),))
+    (tmp_path / "suite").mkdir()
+    with pytest.raises(ProfileError, match=r"suite/data.txt: no such file, which p needs"):
+        prepare(of, tmp_path / "out", tmp_path)
 
 
 def test_clocks_are_varied_one_at_a_time() -> None:

@@ -48,6 +48,19 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Input:
+    """What a program reads: a file of a source, or what a Python script, run with `arguments`, writes."""
+
+    source: Source
+    path: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def is_script(self) -> bool:
+        return self.path.endswith(".py")
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of measured values.
 
@@ -73,7 +86,9 @@ class Recipe:
     files, include, flags: what nvcc is given; paths are relative to the source, or, if they begin with
         "simt:", to the recipe. Or one Python file, whose function run(gpu, *arguments) launches the kernels.
     arguments: of the program, with fields of the row as {field}.
-    folder: where it runs, relative to the source; empty: anywhere.
+    inputs: what lies in an otherwise empty folder before the program starts there: files of sources, under
+        their paths, and what scripts write.
+    folder: where it runs, relative to the source, or, if it has inputs, to their folder; empty: anywhere.
     where: values of a row's fields that make it a row of this program: one of those listed; "*" any value, ""
         none.
     time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
@@ -96,6 +111,7 @@ class Recipe:
     include: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    inputs: tuple[Input, ...] = ()
     folder: str = ""
     time: Time = "kernels"
     warm: int = 0
@@ -110,9 +126,18 @@ class Recipe:
         return self.files[0].endswith(".py")
 
     def path_of(self, file: str, source: Path) -> Path:
-        """One of `files`, with the source in that folder."""
+        """One of `files` or `include`, with the source in that folder."""
         own = file.removeprefix(f"{OWN}:")
         return source / file if own == file else self.place / own
+
+    def own_files(self) -> list[Path]:
+        """Those of `files`, and of the headers in `include`, that lie beside the recipe."""
+        found = []
+        for name in (*self.files, *self.include):
+            if self.source.name == OWN or name.startswith(f"{OWN}:"):
+                path = self.path_of(name, self.place)
+                found += sorted(path.iterdir()) if path.is_dir() else [path]
+        return [path for path in found if path.is_file()]
 
 
 @dataclass(frozen=True)
@@ -189,6 +214,7 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             include=part.texts("include", ()),
             flags=part.texts("flags", ()),
             arguments=part.texts("arguments", ()),
+            inputs=part.inputs(sources),
             folder=part.text("folder", ""),
             time=part.choice("time", get_args(Time), "kernels"),  # type: ignore[arg-type]
             warm=part.number("warm"),
@@ -367,6 +393,20 @@ class _Section:
             if any(not name or name[0].isdigit() or set(name) & set(".[]") for name in names):
                 raise ProfileError(f"{self.place}: {key}: {value!r}, expected {{name}} around a field's name")
         return tuple(values)
+
+    def inputs(self, sources: Mapping[str, Source]) -> tuple[Input, ...]:
+        """Each of `inputs`: SOURCE:FILE, or SOURCE:SCRIPT.py and its arguments."""
+        found = []
+        for value in self.texts("inputs", ()):
+            name, _, rest = value.partition(":")
+            path, *arguments = rest.split() or [""]
+            if name not in sources or not path or (arguments and not path.endswith(".py")):
+                raise ProfileError(
+                    f"{self.place}: inputs: {value!r}, expected SOURCE:FILE, or SOURCE:SCRIPT.py and its "
+                    f"arguments; sources are {', '.join(sources)}"
+                )
+            found.append(Input(sources[name], path, tuple(arguments)))
+        return tuple(found)
 
     def alternatives(self, key: str) -> tuple[str, ...]:
         """A text, or each of a list of them."""

@@ -185,9 +185,10 @@ def run_hash(row: Row) -> str:
     )
     about = (about, recipe.time, recipe.warm, recipe.timed, sorted(recipe.set.items()))
     digest = hashlib.sha256(repr(about).encode())
-    for name in recipe.files:
-        if recipe.source.name == OWN or name.startswith(f"{OWN}:"):
-            digest.update(recipe.path_of(name, recipe.place).read_bytes())
+    if recipe.inputs:
+        digest.update(inputs_hash(recipe).encode())
+    for file in recipe.own_files():
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -227,9 +228,9 @@ def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path
     command += [f"-gencode=arch=compute_{arch},code=[compute_{arch},sm_{arch}]"]
     # CUDA 13 has no longer the old names of these two functions, which published programs use.
     command += ["-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset"]
-    command += [f"-I{folder / name}" for name in recipe.include]
+    command += [f"-I{recipe.path_of(name, folder)}" for name in recipe.include]
     command += [*recipe.flags, *files, f"-L{library_folder(nvcc, out)}"]
-    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files))
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in (*files, *recipe.own_files())))
     digest.update(repr([str(part) for part in command]).encode())
     program = out / "programs" / f"{recipe.program}-{digest.hexdigest()[:12]}"
     if not program.is_file():
@@ -240,6 +241,40 @@ def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path
             raise CompileError(f"{recipe.program}: nvcc: {(done.stderr or done.stdout).strip()}")
         partial.rename(program)
     return program
+
+
+def inputs_hash(recipe: Recipe) -> str:
+    """Tells one set of inputs from another: what is linked, and the scripts beside the recipe."""
+    digest = hashlib.sha256(repr(recipe.inputs).encode())
+    for each in recipe.inputs:
+        if each.source.name == OWN:
+            digest.update((recipe.place / each.path).read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def prepare(recipe: Recipe, out: Path, sources: Path | None) -> Path:
+    """The folder with a program's inputs, which is made once. Raises ProfileError."""
+    folder = out / "inputs" / f"{recipe.program}-{inputs_hash(recipe)}"
+    if folder.is_dir():
+        return folder
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for each in recipe.inputs:
+        file = folder_of(each.source, recipe, sources) / each.path
+        if not file.is_file():
+            raise ProfileError(f"{file}: no such file, which {recipe.program} needs")
+        if not each.is_script:
+            link = partial / each.path
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file.resolve())
+            continue
+        command: list[str | Path] = [sys.executable, file.resolve(), *each.arguments]
+        done = subprocess.run(command, cwd=partial, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ProfileError(f"{recipe.program}: {file} failed: {done.stderr.strip()}")
+    partial.rename(folder)
+    return folder
 
 
 def library_folder(nvcc: Path, out: Path) -> Path:
@@ -264,7 +299,10 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
     options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
     if recipe.in_python:
         return _simulated_python(row, program, options)
-    if recipe.folder:
+    if recipe.inputs:
+        folder = prepare(recipe, folder.resolve(), setting.sources) / recipe.folder
+        folder.mkdir(parents=True, exist_ok=True)
+    elif recipe.folder:
         folder = folder_of(recipe.source, recipe, setting.sources) / recipe.folder
     name = f"{recipe.suite} {row.name}.txt".replace("/", "-").replace(" ", "_")
     log = setting.out.resolve() / "logs" / name
