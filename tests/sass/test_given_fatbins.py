@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import simt
 from simt.cuda import CubinModule, PtxModule, compile_cuda, load_images, machine_code
-from simt.cuda.ptxas import _assemblers
+from simt.cuda.ptxas import _assemblers, compiled_arch
 from simt.errors import ImageError, SimtError
 from simt.sass.disassembler import is_installed
 from support.fatbins import CODE_KIND, PACKINGS, entry, fatbin
@@ -78,6 +78,28 @@ def test_ptx_is_compiled_where_machine_code_is_of_others() -> None:
     loaded.adds[1, 32](x, 2)
     assert isinstance(loaded.image, PtxModule) and loaded.native.is_machine_code
     assert x.tolist() == [i + 2 for i in range(32)]
+
+
+def test_volta_executes_its_own_code_of_ptx_for_turing() -> None:
+    """nvcc 13 makes neither code nor PTX for Volta."""
+    if compiled_arch(module("sm_70"), "sm_70") != "sm_70":
+        pytest.skip("no ptxas of CUDA 12 is installed: pip install 'simt[cuda]'")
+    newer = module("sm_75").text.replace(".version 8.8", ".version 9.0", 1)
+    data = fatbin(code("sm_75"), entry(newer, 75))
+    assert ".version 9.0" in newer
+    assert chosen(data, "qv100", "sass") == "code sm_70"
+    assert chosen(data, "rtx2060", "sass") == "code sm_75"
+    x = np.arange(32, dtype=np.int32)
+    simt.GPU("qv100", code="sass", functional=True).load(data).adds[1, 32](x, 2)
+    assert x.tolist() == [i + 2 for i in range(32)]
+
+
+def test_volta_executes_turings_code_where_ptxas_refuses_the_ptx() -> None:
+    """tanh.approx.f16 is of sm_75."""
+    text = module("sm_75").text
+    begin = text.index("{", text.index(".entry")) + 1
+    newer = text[:begin] + " .reg .b16 %h; mov.b16 %h, 0; tanh.approx.f16 %h, %h;" + text[begin:]
+    assert chosen(fatbin(code("sm_75"), entry(newer, 75)), "qv100", "sass") == "code sm_75"
 
 
 def test_what_is_there_and_what_is_needed_are_named() -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import zstandard
 
-from simt.errors import ImageError, PtxError, ToolkitError
+from simt.errors import CompileError, ImageError, PtxError, ToolkitError
 from simt.files import require_regular
 
-from .cubin_module import CubinModule, code_arch, code_needed, code_runs_on
+from .cubin_module import CubinModule, code_arch, code_needed, code_runs_on, successor_of
 from .image import Image
 from .ptx_module import PtxModule, arch_number, runs_on
 from .toolkit import INSTALL
@@ -36,6 +36,8 @@ _ENTRY = struct.Struct("<HHIQIIHHIIIQQQ")
 """Kind, version, header bytes, payload bytes, of these not padding (if packed), options, minor, major, SM,
 offset and length of the source's name, flags, unknown, bytes when unpacked."""
 _KIND_PTX, _KIND_CODE = 1, 2
+_VOLTAS_LAST_PTX = "8.8"
+"""Of CUDA 12.9, the last that compiles for Volta (PTX ISA, release history)."""
 _FLAG_LZ4, _FLAG_ZSTD = 0x2000, 0x8000
 _MOST_TEXT = 1 << 30
 _PIECE = 1 << 20
@@ -155,7 +157,9 @@ def images_in(data: Buffer, name: str, arch: str, code: str) -> list[Image]:
     for unit, entries in enumerate(_fatbins(data, name)):
         best = (pick(entries, f"{name}[{unit}]", arch, found) for pick in order)
         if (image := next((each for each in best if each is not None), None)) is not None:
-            images.append(image)
+            later = isinstance(image, CubinModule) and arch_number(image.arch) > arch_number(code_arch(arch))
+            own = _own_code(entries, f"{name}[{unit}]", arch) if later else None
+            images.append(image if own is None else own)
     if not images and is_cubin(data):
         images, found = _of_cubin(data, name, arch, code)
     if images:
@@ -200,6 +204,22 @@ def _best_code(entries: list[_Entry], name: str, arch: str, found: set[str]) -> 
         default=None,
     )
     return best if best is not None and best.cubin.kernels else None
+
+
+def _own_code(entries: list[_Entry], name: str, arch: str) -> CubinModule | None:
+    """Machine code of a device's own architecture, of PTX that was made for its successor; None if there is
+    no such PTX, or no ptxas that accepts it."""
+    from .ptxas import machine_code
+
+    own, later = code_arch(arch), successor_of(arch)
+    for entry in entries:
+        if entry.kind == _KIND_PTX and f"sm_{entry.arch}" == later:
+            module = PtxModule.from_text(_text(entry, name), name).for_older(own, _VOLTAS_LAST_PTX)
+            try:
+                return CubinModule.parse(machine_code(module, own), name)
+            except (CompileError, ToolkitError):
+                return None
+    return None
 
 
 def _of_cubin(data: Buffer, name: str, arch: str, code: str) -> tuple[list[Image], set[str]]:

@@ -97,6 +97,13 @@ class PtxModule(Image):
         """
         return replace(self, text=_CONTRACTED.sub(r"\1.rn\2", self.text))
 
+    def for_older(self, arch: str, version: str) -> PtxModule:
+        """This module as if it had been made for an older architecture, in a version of PTX that its
+        compilers read. They refuse what they do not know.
+        """
+        text = _VERSION.sub(f".version {version}", self.text, count=1)
+        return replace(self, text=_TARGET.sub(f".target {arch}", text, count=1), arch=arch)
+
     @staticmethod
     def from_text(text: str, name: str) -> PtxModule:
         """A module of PTX text.

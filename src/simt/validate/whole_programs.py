@@ -36,7 +36,8 @@ from simt.validate.recipes import OWN, Recipe, Row, folder_of
 RECORD = Path(__file__).with_name("whole_programs.csv")
 """Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
 LEAST_ARCH = 75
-"""nvcc 13 compiles for sm_75 and later. Older GPUs execute sm_75 code, and PTX as if they were sm_75."""
+"""nvcc 13 compiles for sm_75 and later. Older GPUs execute the code that an older ptxas makes of its PTX, and
+PTX as if they were sm_75."""
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # Discards what the program prints, and starts it in its folder.
 _SHELL = 'cd "$1" && shift && log=$1 && shift && exec "$@" >"$log" 2>&1'
