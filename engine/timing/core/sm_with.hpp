@@ -126,9 +126,11 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   uint32_t w = 0;
   if (m.resident != 0 && core_.may_issue(s, now)) {
     schedulers_[s]->begin_cycle(warps_);
-    refused_[s] = core_.refused(s, now);
-    could_issue = available(s, ready, refused_[s]);
-    all_refused_ |= uint32_t{could_issue == 0} << s;
+    if (ready) {
+      refused_[s] = core_.refused(s, now);
+      could_issue = available(s, ready, refused_[s]);
+      all_refused_ |= uint32_t{could_issue == 0} << s;
+    }
     const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
     if (position >= 0) {
       changed_ = true;
