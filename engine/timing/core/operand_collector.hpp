@@ -128,7 +128,7 @@ class OperandCollector {
   std::array<uint32_t, max_sub_cores> usable_collectors_{};  // by scheduler: bit per collector
   std::array<uint32_t, max_sub_cores> refused_{};
   std::array<uint32_t, max_sub_cores> first_bank_{};  // by scheduler
-  uint32_t busy_collectors_ = 0;  // bit per collector
+  uint32_t busy_collectors_ = 0;                      // bit per collector
   uint32_t all_collectors_ = 0;
   uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
   // Bit per ready collector that found its execute latch full, which has not been emptied since.

@@ -55,11 +55,17 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   for (uint32_t c = first; c < last; ++c) {
     ChannelState& state = states_[c];
     state.has_run = state.changed || state.arriving > 0 || state.next_event < end;
-    if (state.has_run) run_channel(c, window);
+    if (state.has_run) deliver_to_channel(c);
+  }
+  for (uint32_t c = first; c < last; ++c) {
+    if (!states_[c].has_run) continue;
+    channels_[c]->run(window);
+    states_[c].next_event = channels_[c]->next_core_event();
+    states_[c].changed = channels_[c]->counts_refusals();
   }
 }
 
-void MemorySystem::run_channel(uint32_t channel, const MemoryChannel::WindowEnd& end) {
+void MemorySystem::deliver_to_channel(uint32_t channel) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   for (uint32_t s = channel * per_channel; s < (channel + 1) * per_channel; ++s) {
     SlicePort& port = slices_[s];
@@ -69,10 +75,6 @@ void MemorySystem::run_channel(uint32_t channel, const MemoryChannel::WindowEnd&
     if (port.buffer.empty())
       while (!refused.empty() && refused.front().end < delivered_until_) refused.pop_front();
   }
-  MemoryChannel& running = *channels_[channel];
-  running.run(end);
-  states_[channel].next_event = running.next_core_event();
-  states_[channel].changed = running.counts_refusals();
 }
 
 void MemorySystem::exchange_far_messages() {

@@ -107,7 +107,7 @@ class MemorySystem {
   L2Slice& slice(uint32_t number) const { return *slices_[number].slice; }
   void exchange_far_messages();
   void deliver(SlicePort& port, uint64_t l2_end);
-  void run_channel(uint32_t channel, const MemoryChannel::WindowEnd& end);
+  void deliver_to_channel(uint32_t channel);
 
   const Spec spec_;
   AddressMap map_;
