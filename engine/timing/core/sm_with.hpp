@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <bit>
 
 #include "timing/core/core_parts.hpp"
@@ -26,15 +25,11 @@ class SmWith final : public Sm {
   void issue_warp(uint32_t scheduler, uint32_t w, uint64_t chosen, uint64_t others, Cycle now);
   void issue_instruction(uint32_t w, const DecodedInstruction& d, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
-  /// Those of the candidates whose next instruction is for none of the refused units.
-  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t refused);
+  uint64_t available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units, Cycle now);
   Cycle find_next_event(Cycle now) const { return std::min(next_shared_event(now), core_.next_event(now)); }
   void forget_fetch(uint32_t w) override { core_.forget_fetch(w); }
 
-  // Of the last cycle in which a scheduler was evaluated, a bit for each: some warp was ready; the units that
-  // its ready warps need accepted nothing, with the units that did not.
-  uint32_t issuable_ = 0, all_refused_ = 0;
-  std::array<uint32_t, 8> refused_{};
+  uint32_t issuable_ = 0;  // bit per scheduler: some warp could issue in the last cycle
   Core core_;
 };
 
@@ -83,9 +78,11 @@ void SmWith<Core>::tick(Cycle now, bool arrivals) {
 }
 
 template <CoreModel Core>
-inline uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t refused) {
+inline uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
+                                        Cycle now) {
+  if (candidates == 0) return 0;
   const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
-  for (; candidates && refused; refused &= refused - 1)
+  for (uint32_t refused = core_.refused(scheduler, now) | excluded_units; refused; refused &= refused - 1)
     candidates &= ~m.needs[static_cast<size_t>(std::countr_zero(refused))];
   return candidates;
 }
@@ -98,11 +95,9 @@ void SmWith<Core>::issue(Cycle now) {
   if ((warps_.masks_changed() | issuable_) == 0) return;
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t s = first + i < count ? first + i : first + i - count;
-    // If none of its warps could issue, and neither they nor what the units accept has changed, what the
-    // recorder has of the last cycle is true of this one.
-    if (!(warps_.masks_changed() >> s & 1) &&
-        (!(issuable_ >> s & 1) || (all_refused_ >> s & 1 && core_.refused(s, now) == refused_[s])))
-      continue;
+    // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
+    // of this one.
+    if (!((warps_.masks_changed() | issuable_) >> s & 1)) continue;
     warps_.forget_masks_changed(s);
     issue_from(s, now);
   }
@@ -122,15 +117,10 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
   uint64_t waiting = m.waiting(), ready = m.issuable(waiting), could_issue = 0, chosen = 0;
   issuable_ = (issuable_ & ~(1u << s)) | uint32_t{ready != 0} << s;
-  all_refused_ &= ~(1u << s);
   uint32_t w = 0;
   if (m.resident != 0 && core_.may_issue(s, now)) {
     schedulers_[s]->begin_cycle(warps_);
-    if (ready) {
-      refused_[s] = core_.refused(s, now);
-      could_issue = available(s, ready, refused_[s]);
-      all_refused_ |= uint32_t{could_issue == 0} << s;
-    }
+    could_issue = available(s, ready, 0, now);
     const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
     if (position >= 0) {
       changed_ = true;
@@ -159,7 +149,7 @@ template <CoreModel Core>
   uint32_t used_units = 0;
   const uint32_t width = spec_.sm.scheduler.issue_width;
   for (uint32_t n = 0; n < width; ++n) {
-    if (n > 0 && available(s, chosen & m.issuable(), core_.refused(s, now) | used_units) == 0) break;
+    if (n > 0 && available(s, chosen & m.issuable(), used_units, now) == 0) break;
     const DecodedInstruction& next = warps_.next_instruction(w);
     if (n > 0 && !constant_operand_there(w, next, now)) break;
     if (n + 1 < width && spec_.sm.scheduler.dual_issue_different_units)
