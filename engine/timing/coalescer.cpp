@@ -58,7 +58,25 @@ bool pairs_are_equal(const uint64_t* of_lane, uint64_t mask, uint32_t distance) 
   return true;
 }
 
-/// Whether no two of the lanes' words are different words of one bank, as in most accesses.
+/// Passes of lanes whose words ascend, as those of most accesses do: each is then new, or that of the lane
+/// before. 0 if they do not.
+uint32_t passes_of_ascending(const uint64_t* addresses, uint64_t lanes, uint32_t words, uint32_t banks) {
+  std::array<uint8_t, 64> of_bank{};
+  uint64_t before = ~uint64_t{0}, end = 0;
+  uint32_t most = 0;
+  for (; lanes; lanes &= lanes - 1) {
+    const uint64_t first = addresses[std::countr_zero(lanes)] / 4;
+    if (first == before) continue;
+    if (first < end) return 0;
+    before = first;
+    end = first + words;
+    for (uint64_t word = first; word < end; ++word)
+      most = std::max<uint32_t>(most, ++of_bank[word & (banks - 1)]);
+  }
+  return most;
+}
+
+/// Whether no two of the lanes' words are different words of one bank.
 bool one_word_per_bank(const uint64_t* addresses, uint64_t lanes, uint32_t words, uint32_t banks) {
   std::array<uint64_t, 64> of_bank;
   uint64_t taken = 0;
@@ -137,20 +155,29 @@ uint32_t shared_memory_passes(const uint64_t* addresses, uint64_t mask, uint32_t
   constexpr uint32_t max_banks = 64, max_lanes = 64;
   banks = std::min(banks, max_banks);
   const uint32_t words = by_width ? std::max(1u, bytes / 4) : 1;
-  std::array<uint64_t, max_lanes> of_lane;
-  for (uint64_t rest = mask; rest; rest &= rest - 1) of_lane[std::countr_zero(rest)] = *addresses++;
+  std::array<uint64_t, max_lanes> scattered;
+  const uint64_t* of_lane = addresses;
+  if (mask & (mask + 1)) {
+    for (uint64_t rest = mask; rest; rest &= rest - 1) scattered[std::countr_zero(rest)] = *addresses++;
+    of_lane = scattered.data();
+  }
   uint32_t group = by_width ? std::max(1u, 32 / words) : max_lanes;  // lanes served together
   if (access == SharedAccess::Load && words > 1 && mask >> 32 == 0 &&
-      (pairs_are_equal(of_lane.data(), mask, 1) || pairs_are_equal(of_lane.data(), mask, 2)))
+      (pairs_are_equal(of_lane, mask, 1) || pairs_are_equal(of_lane, mask, 2)))
     group = std::min(32u, 2 * group);
   uint32_t passes = 0;
   for (uint32_t begin = 0; begin < max_lanes; begin += group) {
     uint64_t lanes = mask >> begin;
     if (group < max_lanes) lanes &= (uint64_t{1} << group) - 1;
     if (lanes == 0) continue;
-    if (access != SharedAccess::Atomic && one_word_per_bank(of_lane.data() + begin, lanes, words, banks)) {
-      ++passes;
-      continue;
+    if (access != SharedAccess::Atomic) {
+      const uint32_t ascending = passes_of_ascending(of_lane + begin, lanes, words, banks);
+      passes += ascending;
+      if (ascending > 0) continue;
+      if (one_word_per_bank(of_lane + begin, lanes, words, banks)) {
+        ++passes;
+        continue;
+      }
     }
     // Distinct words per bank, in lane order (of atomics, all words); a warp has at most 64 lanes, so a bank
     // sees at most 64 words.

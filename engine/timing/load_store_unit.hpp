@@ -42,7 +42,8 @@ class alignas(64) LoadStoreUnit {
       results_.erase(results_.begin() + static_cast<std::ptrdiff_t>(i));
       finish_transaction(done.in_flight, done.lanes, now);
     }
-    if (!shared_pipe_.empty() || !bypassed_.empty() || l1_.ready()) changed |= take_results(now);
+    const bool shared = !shared_pipe_.empty() && shared_pipe_.front().ready <= now;
+    if (shared || !bypassed_.empty() || l1_.ready()) changed |= take_results(now);
     return changed;
   }
   /// Brings what the cycles [begin, end) will touch into the host's caches, all at once.

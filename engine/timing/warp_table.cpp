@@ -154,9 +154,10 @@ bool WarpTable::advance(uint32_t w) {
   --warp.buffered;
   --warp.held;
   if (warp.held > 0) positions_[w].at = warp.buffer[warp.buffer_head].static_index;
+  const Place at = change_at(w);
   if (warp.buffered > 0) {
     refresh_fetch(w);
-    refresh_next(w, change_at(w));
+    refresh_next(w, at);
     return false;
   }
   const bool last = warp.held == 0 && warp.stream_ended;
@@ -164,7 +165,10 @@ bool WarpTable::advance(uint32_t w) {
     finish(w);
   else
     warp.stream->prefetch(warp.index_in_cta);
-  refresh(w);
+  refresh_fetch(w);
+  // What has issued was not blocked.
+  at.masks.has_instruction &= ~at.bit;
+  at.masks.needs[static_cast<size_t>(warp.needed)] &= ~at.bit;
   return last;
 }
 

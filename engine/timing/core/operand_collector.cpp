@@ -9,14 +9,15 @@ OperandCollector::OperandCollector(const SmSpec& spec)
     : divided_(spec.sub_core_model),
       entries_(spec.sub_cores),
       banks_(divided_ ? spec.register_file.banks / spec.sub_cores : spec.register_file.banks),
-      power_of_two_(std::has_single_bit(banks_)),
-      collectors_(spec.register_file.collector_units),
-      bank_queues_(spec.register_file.banks) {
+      power_of_two_(std::has_single_bit(banks_)) {
   const uint32_t units = spec.register_file.collector_units;
   all_collectors_ = static_cast<uint32_t>((uint64_t{1} << units) - 1);
   const uint32_t each = divided_ ? units / spec.sub_cores : units;
   const auto mask = static_cast<uint32_t>((uint64_t{1} << each) - 1);
-  for (uint32_t s = 0; s < spec.sub_cores; ++s) usable_collectors_[s] = mask << (divided_ ? s * each : 0);
+  for (uint32_t s = 0; s < spec.sub_cores; ++s) {
+    usable_collectors_[s] = mask << (divided_ ? s * each : 0);
+    first_bank_[s] = divided_ ? s * banks_ : 0;
+  }
 }
 
 uint32_t OperandCollector::oldest_ready(Unit unit) const {
@@ -38,10 +39,10 @@ inline bool OperandCollector::allocate(size_t u) {
   if (free == 0) return false;
   const auto c = static_cast<uint32_t>(std::countr_zero(free));
   const DecodedInstruction& d = *oldest.instruction;
-  collectors_[c].held = oldest;
-  collectors_[c].operands_left = d.read_count;
+  held_[c] = oldest;
+  operands_left_[c] = d.read_count;
   busy_collectors_ |= 1u << c;
-  if (d.read_count == 0) ready_collectors_ |= 1u << c;
+  ready_collectors_ |= uint32_t{d.read_count == 0} << c;
   for (uint32_t i = 0; i < d.read_count; ++i) {
     const uint32_t bank = bank_of(d.reads[i], oldest.warp, oldest.scheduler);
     push(bank_queues_[bank], static_cast<uint8_t>(c * StaticInstruction::max_registers + i));
@@ -58,7 +59,7 @@ inline bool OperandCollector::allocate(size_t u) {
 inline void OperandCollector::pass_on() {
   for (uint32_t ready = ready_collectors_ & ~blocked_collectors_; ready; ready &= ready - 1) {
     const auto c = static_cast<uint32_t>(std::countr_zero(ready));
-    const Collected& held = collectors_[c].held;
+    const Collected& held = held_[c];
     const size_t u = index(held.instruction->unit);
     const uint32_t full = execute_full_[u];
     const uint32_t entry = divided_ ? held.scheduler : static_cast<uint32_t>(std::countr_one(full));
@@ -75,20 +76,18 @@ inline void OperandCollector::pass_on() {
   }
 }
 
-/// Reads an operand from each bank that is not being written.
+/// Reads an operand from each bank that is not being written. What is left in a bank's queue waits.
 inline void OperandCollector::read_operands() {
-  bank_conflicts_ += static_cast<uint32_t>(std::popcount(banks_waiting_ & banks_written_));
-  for (uint64_t reading = banks_waiting_ & ~banks_written_; reading; reading &= reading - 1) {
+  uint64_t reading = banks_waiting_ & ~banks_written_;
+  changed_ |= reading != 0;
+  for (; reading; reading &= reading - 1) {
     const auto bank = static_cast<uint32_t>(std::countr_zero(reading));
     BankQueue& queue = bank_queues_[bank];
     const uint32_t c = pop(queue) / StaticInstruction::max_registers;
-    if (queue.count == 0)
-      banks_waiting_ &= ~(uint64_t{1} << bank);
-    else
-      ++bank_conflicts_;
-    if (--collectors_[c].operands_left == 0) ready_collectors_ |= 1u << c;
-    changed_ = true;
+    banks_waiting_ ^= uint64_t{queue.count == 0} << bank;
+    ready_collectors_ |= uint32_t{--operands_left_[c] == 0} << c;
   }
+  bank_conflicts_ += static_cast<uint32_t>(std::popcount(banks_waiting_));
   banks_written_ = 0;
 }
 

@@ -95,7 +95,7 @@ class OperandCollector {
   }
 
  private:
-  static constexpr uint32_t max_sub_cores = 8, max_collectors = 32;
+  static constexpr uint32_t max_sub_cores = 8, max_collectors = 32, max_banks = 64;
   /// Order in which units compete for collectors.
   static constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
                                                            Unit::Fp64,    Unit::Int,    Unit::Branch,
@@ -106,10 +106,6 @@ class OperandCollector {
     return turn;
   }();
   static size_t index(Unit unit) { return static_cast<size_t>(unit); }
-  struct Collector {
-    Collected held{};
-    uint32_t operands_left = 0;
-  };
   /// A unit's issue latches, oldest instruction first.
   struct Latches {
     uint32_t head = 0, count = 0;
@@ -117,7 +113,7 @@ class OperandCollector {
   };
   uint32_t bank_of(uint32_t reg, uint32_t warp, uint32_t scheduler) const {
     const uint32_t n = reg + warp;
-    return (power_of_two_ ? n & (banks_ - 1) : n % banks_) + (divided_ ? scheduler * banks_ : 0);
+    return (power_of_two_ ? n & (banks_ - 1) : n % banks_) + first_bank_[scheduler];
   }
   /// The index of what schedulers share, unless the SM is divided.
   uint32_t part_of(uint32_t scheduler) const { return divided_ ? scheduler : 0; }
@@ -131,7 +127,8 @@ class OperandCollector {
   bool power_of_two_;
   std::array<uint32_t, max_sub_cores> usable_collectors_{};  // by scheduler: bit per collector
   std::array<uint32_t, max_sub_cores> refused_{};
-  uint32_t busy_collectors_ = 0;  // bit per collector
+  std::array<uint32_t, max_sub_cores> first_bank_{};  // by scheduler
+  uint32_t busy_collectors_ = 0;                      // bit per collector
   uint32_t all_collectors_ = 0;
   uint32_t ready_collectors_ = 0;  // bit per collector that has all its operands
   // Bit per ready collector that found its execute latch full, which has not been emptied since.
@@ -143,7 +140,8 @@ class OperandCollector {
   uint64_t banks_written_ = 0;
   uint64_t bank_conflicts_ = 0;
   bool changed_ = false;
-  std::vector<Collector> collectors_;
+  std::array<Collected, max_collectors> held_{};  // by collector
+  std::array<uint8_t, max_collectors> operands_left_{};
   std::array<Latches, unit_count> issue_{};
   std::array<std::array<Collected, max_sub_cores>, unit_count> execute_{};
   std::array<uint32_t, unit_count> execute_full_{};
@@ -163,7 +161,7 @@ class OperandCollector {
     return operand;
   }
   std::array<uint8_t, max_collectors * StaticInstruction::max_registers> next_operand_{};
-  std::vector<BankQueue> bank_queues_;
+  std::array<BankQueue, max_banks> bank_queues_{};
 };
 
 }  // namespace simt

@@ -31,6 +31,8 @@ inline bool OperandCollectorCore::write_back(Cycle now) {
 }
 
 inline bool OperandCollectorCore::execute(Cycle now) {
+  constexpr uint32_t memory = 1u << static_cast<uint32_t>(Unit::Memory);
+  if ((collector_.ready_units() & ~memory) == 0) return false;
   const bool divided = parts_.spec.sm.sub_core_model;
   bool changed = false;
   for (Unit unit : start_order) {

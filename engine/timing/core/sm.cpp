@@ -192,8 +192,8 @@ void Sm::defer(const WarpTable::Warp& warp, uint32_t ticket, Cycle now) {
   front_end_.wake_at(now + deferral_, warp.cta_slot);
 }
 
-void Sm::retire_warps(Cycle now, uint64_t slots) {
-  for (uint64_t touched = warps_.take_touched(slots); touched; touched &= touched - 1) {
+void Sm::retire_touched(Cycle now, uint64_t touched) {
+  for (; touched; touched &= touched - 1) {
     const auto w = static_cast<uint32_t>(std::countr_zero(touched));
     if (!warps_[w].resident || !warps_.can_retire(w, traits_.stores_hold_warp)) continue;
     const uint16_t cta_slot = warps_[w].cta_slot;
@@ -211,7 +211,6 @@ void Sm::retire_warps(Cycle now, uint64_t slots) {
     }
     ended_.push_back({cta_slot, slot, now});
   }
-  changed_ |= warps_.any_touched();
 }
 
 void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {

@@ -128,7 +128,10 @@ class alignas(64) Sm {
     load_store_.bulk_done().clear();
   }
   /// Retires those of the warps in these slots that can.
-  void retire_warps(Cycle now, uint64_t slots);
+  void retire_warps(Cycle now, uint64_t slots) {
+    if (const uint64_t touched = warps_.take_touched(slots)) retire_touched(now, touched);
+    changed_ |= warps_.any_touched();
+  }
   /// A dropped warp may be between fetch and decode.
   virtual void forget_fetch(uint32_t w) = 0;
 
@@ -155,6 +158,7 @@ class alignas(64) Sm {
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
 
  private:
+  void retire_touched(Cycle now, uint64_t touched);
   void arrive_at_barrier(uint32_t w, const StaticInstruction& s, const DynamicRecord& record, Cycle now);
   /// threads: that the barrier is for; 0 for all of the CTA.
   void arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits, Cycle now);

@@ -88,6 +88,8 @@ class alignas(64) L2Slice {
     counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail] += end - counted_until_;
     counted_until_ = end;
   }
+  /// Whether ticks are left out that count_until() must make up for.
+  bool stalled() const { return stalled_; }
   /// L2 cycle before which a tick would do nothing; ~0 if never.
   uint64_t next_event() const { return wake_; }
   /// A request of an SM, or of another port of the interconnect, or of another slice.

@@ -10,11 +10,7 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
     : spec_(spec),
       counters_(launch_slots),
       dram_(spec.dram, counters_),
-      core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
-      core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
       l2_to_core_{spec.clock.l2_mhz.khz, spec.clock.core_mhz.khz},
-      l2_to_network_{spec.clock.l2_mhz.khz, spec.clock.interconnect_mhz.khz},
-      l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
       network_ticks_(spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz),
       dram_ticks_(spec.clock.dram_mhz.khz, spec.clock.l2_mhz.khz),
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
@@ -30,13 +26,12 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
   last_served_ = slices - 1;
 }
 
-void MemoryChannel::prefetch(uint64_t end) {
-  for (L2Slice& slice : slices_) slice.prefetch_accesses(l2_tick_, end);
+void MemoryChannel::prefetch(const WindowEnd& end) {
+  for (L2Slice& slice : slices_) slice.prefetch_accesses(l2_tick_, end.l2);
   if (dram_.idle()) return;
-  const uint64_t dram_end = l2_to_dram_.after(end - 1);
-  dram_.for_each_arriving(dram_ticks_.tick(), dram_end,
+  dram_.for_each_arriving(dram_ticks_.tick(), end.dram,
                           [this](const DramRequest& r) { slices_[r.slice].prefetch_mshr(r); });
-  dram_.for_each_arriving(dram_ticks_.tick(), dram_end,
+  dram_.for_each_arriving(dram_ticks_.tick(), end.dram,
                           [this](const DramRequest& r) { slices_[r.slice].prefetch_line(r); });
 }
 
@@ -119,17 +114,15 @@ uint64_t MemoryChannel::next_core_event() const {
   return next == ~uint64_t{0} ? next : l2_to_core_.at_or_after(next > 0 ? next - 1 : 0);
 }
 
-void MemoryChannel::run(uint64_t last_core_cycle) {
-  const uint64_t l2_end = core_to_l2_.after(last_core_cycle);
-  const uint64_t network_end = core_to_network_.after(last_core_cycle);
-  if (l2_tick_ < l2_end) prefetch(l2_end);
-  while (l2_tick_ < l2_end) {
+void MemoryChannel::run(const WindowEnd& end) {
+  if (l2_tick_ < end.l2) prefetch(end);
+  while (l2_tick_ < end.l2) {
     const uint64_t next = next_l2_event();
     if (next > l2_tick_) {
       // Nothing happens before L2 cycle `next`; the ticks of the other domains until then have no effect.
-      l2_tick_ = std::min(next, l2_end);
-      network_ticks_.skip_to(l2_to_network_.after(l2_tick_ - 1));
-      dram_ticks_.skip_to(l2_to_dram_.after(l2_tick_ - 1));
+      l2_tick_ = std::min(next, end.l2);
+      network_ticks_.skip_to_due(l2_tick_);
+      dram_ticks_.skip_to_due(l2_tick_);
       continue;
     }
     // In each step, replies leave first, then DRAM runs, then the slices.
@@ -141,8 +134,8 @@ void MemoryChannel::run(uint64_t last_core_cycle) {
       if (slice.next_event() <= l2_tick_) slice.tick(l2_tick_);
     ++l2_tick_;
   }
-  for (L2Slice& slice : slices_) slice.count_until(l2_end);
-  for (; network_ticks_.tick() < network_end; network_ticks_.advance())
+  for (L2Slice& slice : slices_) slice.count_until(end.l2);
+  for (; network_ticks_.tick() < end.network; network_ticks_.advance())
     if (outputs_.replies) send_replies(network_ticks_.tick());
 }
 

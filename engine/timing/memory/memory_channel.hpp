@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -22,8 +23,11 @@ class MemoryChannel {
   MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, Crossbar& network,
                 uint32_t channel, uint32_t launch_slots);
 
-  /// Runs all ticks up to and including those of core cycle `last_core_cycle`.
-  void run(uint64_t last_core_cycle);
+  /// The first tick of each clock domain that a window leaves out.
+  struct WindowEnd {
+    uint64_t l2, network, dram;
+  };
+  void run(const WindowEnd& end);
 
   L2Slice& slice(uint32_t s) { return slices_[s]; }
   const DramChannel& dram() const { return dram_; }
@@ -33,11 +37,15 @@ class MemoryChannel {
   std::vector<Counters>& counters() { return counters_; }
   /// Core cycle before which nothing happens here; ~0 if never.
   uint64_t next_core_event() const;
+  /// Whether a slice counts refusals, although nothing happens.
+  bool counts_refusals() const {
+    return std::any_of(slices_.begin(), slices_.end(), [](const L2Slice& s) { return s.stalled(); });
+  }
 
  private:
-  /// Brings what the L2 cycles before `end` will touch into the host's caches, all at once: the last window
+  /// Brings what the ticks before `end` will touch into the host's caches, all at once: the last window
   /// left little there.
-  void prefetch(uint64_t end);
+  void prefetch(const WindowEnd& end);
   void send_replies(uint64_t tick);
   void dram_tick(uint64_t tick, uint64_t now);
   /// Takes a request for DRAM from the first of these slices whose turn it is and that can send one. Returns
@@ -54,7 +62,7 @@ class MemoryChannel {
   SliceOutputs outputs_;
   std::vector<L2Slice> slices_;
   DramChannel dram_;
-  ClockRatio core_to_l2_, core_to_network_, l2_to_core_, l2_to_network_, l2_to_dram_;
+  ClockRatio l2_to_core_;
   // The next to run.
   uint64_t l2_tick_ = 0;
   TickSequence network_ticks_, dram_ticks_;  // with their L2 cycles

@@ -10,10 +10,12 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
     : spec_(spec),
       map_(spec),
       partitions_(spec),
+      states_(spec.address_map.channels),
       core_to_network_{spec.clock.core_mhz.khz, spec.clock.interconnect_mhz.khz},
       network_to_core_{spec.clock.interconnect_mhz.khz, spec.clock.core_mhz.khz},
       network_to_l2_{spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz},
       core_to_l2_{spec.clock.core_mhz.khz, spec.clock.l2_mhz.khz},
+      l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
       slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
       ports_(ports(spec)),
       request_network_(ports(spec), static_cast<uint32_t>(slices_.size()), spec.interconnect.arbiter,
@@ -26,7 +28,10 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
     channels_.push_back(
         std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c, launch_slots));
-    for (uint32_t s = 0; s < per_channel; ++s) slices_[c * per_channel + s].slice = &channels_[c]->slice(s);
+    for (uint32_t s = 0; s < per_channel; ++s) {
+      slices_[c * per_channel + s].slice = &channels_[c]->slice(s);
+      slices_[c * per_channel + s].channel = &states_[c];
+    }
   }
 }
 
@@ -44,8 +49,25 @@ Cycle MemorySystem::look_ahead() const {
 }
 
 void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
+  const uint64_t l2_end = core_to_l2_.after(end - 1);
+  const MemoryChannel::WindowEnd window{l2_end, core_to_network_.after(end - 1),
+                                        l2_to_dram_.after(l2_end - 1)};
+  for (uint32_t c = first; c < last; ++c) {
+    ChannelState& state = states_[c];
+    state.has_run = state.changed || state.arriving > 0 || state.next_event < end;
+    if (state.has_run) deliver_to_channel(c);
+  }
+  for (uint32_t c = first; c < last; ++c) {
+    if (!states_[c].has_run) continue;
+    channels_[c]->run(window);
+    states_[c].next_event = channels_[c]->next_core_event();
+    states_[c].changed = channels_[c]->counts_refusals();
+  }
+}
+
+void MemorySystem::deliver_to_channel(uint32_t channel) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  for (uint32_t s = first * per_channel; s < last * per_channel; ++s) {
+  for (uint32_t s = channel * per_channel; s < (channel + 1) * per_channel; ++s) {
     SlicePort& port = slices_[s];
     deliver(port, delivered_until_);
     RingQueue<L2Slice::Refusal>& refused = port.slice->refused();
@@ -53,14 +75,16 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
     if (port.buffer.empty())
       while (!refused.empty() && refused.front().end < delivered_until_) refused.pop_front();
   }
-  for (uint32_t c = first; c < last; ++c) channels_[c]->run(end - 1);
 }
 
 void MemorySystem::exchange_far_messages() {
   if (partitions_.count() == 1) return;
   for (const SlicePort& port : slices_) {
     auto& messages = port.slice->far_messages();
-    for (const L2Slice::FarMessage& message : messages) slice(message.to).arrive_from_far(message);
+    for (const L2Slice::FarMessage& message : messages) {
+      slice(message.to).arrive_from_far(message);
+      slices_[message.to].channel->changed = true;
+    }
     messages.clear();
   }
 }
@@ -70,7 +94,10 @@ void MemorySystem::advance_replies(Cycle end) {
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
   const uint64_t width = spec_.interconnect.sm_port_sectors;
-  for (uint32_t s = 0; s < slices_.size(); ++s) reply_network_.notice(s);
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (uint32_t c = 0; c < states_.size(); ++c)
+    for (uint32_t s = c * per_channel; states_[c].has_run && s < (c + 1) * per_channel; ++s)
+      reply_network_.notice(s);
   for (;;) {
     reply_tick_ = std::min(limit, reply_network_.next_tick(reply_tick_));
     if (reply_tick_ == limit) return;
@@ -115,6 +142,8 @@ void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
     }
     port.slice->arrive(port.buffer.front().place, port.buffer.front().sectors, at);
     port.buffer.pop_front();
+    --port.channel->arriving;
+    port.channel->changed = true;
     port.next_arrival = at + 1;
   }
 }
@@ -157,6 +186,7 @@ void MemorySystem::advance_requests(Cycle end) {
           SlicePort& port = slices_[packet.output];
           port.busy_until = tick + packet.flits;
           port.buffer.push_back({l2_cycle, packet.number, static_cast<uint8_t>(packet.sectors)});
+          ++port.channel->arriving;
           ports_[sm].departures.push_back(left);
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_request_packets];
@@ -263,14 +293,18 @@ Cycle MemorySystem::next_event() const {
   if (!request_network_.empty() || !reply_network_.empty()) return 0;
   Cycle next = ~Cycle{0};
   const ClockRatio l2_to_core{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz};
-  for (const SlicePort& port : slices_) {
-    if (port.buffer.empty()) continue;
-    // What arrives before the slices go on is looked up after the L2's latency.
-    const uint64_t arrives = port.buffer.front().l2_cycle;
-    if (arrives >= delivered_until_) return 0;
-    next = std::min(next, l2_to_core.at_or_after(arrives + spec_.l2.latency - 1));
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (uint32_t c = 0; c < channels_.size(); ++c) {
+    const ChannelState& state = states_[c];
+    next = std::min(next, state.changed ? channels_[c]->next_core_event() : state.next_event);
+    for (uint32_t s = c * per_channel; state.arriving > 0 && s < (c + 1) * per_channel; ++s) {
+      if (slices_[s].buffer.empty()) continue;
+      // What arrives before the slices go on is looked up after the L2's latency.
+      const uint64_t arrives = slices_[s].buffer.front().l2_cycle;
+      if (arrives >= delivered_until_) return 0;
+      next = std::min(next, l2_to_core.at_or_after(arrives + spec_.l2.latency - 1));
+    }
   }
-  for (const auto& channel : channels_) next = std::min(next, channel->next_core_event());
   return next;
 }
 

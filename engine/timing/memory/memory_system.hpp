@@ -84,9 +84,17 @@ class MemorySystem {
     uint32_t place;
     uint8_t sectors;
   };
+  /// What a window needs to know of a channel that has nothing to do in it.
+  struct ChannelState {
+    Cycle next_event = 0;   // after its last window, unless `changed`
+    uint32_t arriving = 0;  // packets in its slices' ports
+    bool changed = true;    // requests have reached slices since, or these count refusals
+    bool has_run = false;   // in the last window
+  };
   /// Between the request network and a slice.
   struct alignas(64) SlicePort {
     L2Slice* slice = nullptr;
+    ChannelState* channel = nullptr;
     uint64_t busy_until = 0;    // network cycle, with packets of several flits
     uint64_t next_arrival = 0;  // L2 cycle after the last packet taken
     RingQueue<Arrival> buffer{};
@@ -99,12 +107,14 @@ class MemorySystem {
   L2Slice& slice(uint32_t number) const { return *slices_[number].slice; }
   void exchange_far_messages();
   void deliver(SlicePort& port, uint64_t l2_end);
+  void deliver_to_channel(uint32_t channel);
 
   const Spec spec_;
   AddressMap map_;
   L2Partitions partitions_;
   std::vector<std::unique_ptr<MemoryChannel>> channels_;
-  ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_;
+  std::vector<ChannelState> states_;  // of the channels
+  ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_, l2_to_dram_;
   std::vector<SlicePort> slices_;
   std::vector<Port> ports_;
   Crossbar request_network_;
