@@ -124,6 +124,15 @@ def chain_slope(kind: str, gpu: str, values: dict[str, object], scratch: Path) -
     return (cycles[1] - cycles[0]) / 200
 
 
+def value_of(text: str) -> tuple[str, object]:
+    """The field and the value of FIELD=VALUE."""
+    field, _, value = text.partition("=")
+    try:
+        return field, json.loads(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected FIELD=VALUE, the value as JSON") from None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -133,10 +142,9 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="rows whose kind, trace or configuration contain this")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--set", action="append", default=[], help="a value of the specifications, as JSON")
+    parser.add_argument("--set", action="append", default=[], type=value_of, metavar="FIELD=VALUE")
     options = parser.parse_args()
-    fields = [text.partition("=") for text in options.set]
-    given = {name: json.loads(value) for name, _, value in fields}
+    given = dict(options.set)
     if not options.reference.exists():
         sys.exit(f"{options.reference}: the reference is not here; it comes with the shared data")
     scratch = Path(tempfile.gettempdir()) / "simt-conformance"

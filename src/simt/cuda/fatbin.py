@@ -24,6 +24,7 @@ from simt.files import require_regular
 from .cubin_module import CubinModule, code_arch, code_needed, code_runs_on, successor_of
 from .image import Image
 from .ptx_module import PtxModule, arch_number, runs_on
+from .ptxas import machine_code
 from .toolkit import INSTALL
 
 ELF_MAGIC = b"\x7fELF"
@@ -209,8 +210,6 @@ def _best_code(entries: list[_Entry], name: str, arch: str, found: set[str]) -> 
 def _own_code(entries: list[_Entry], name: str, arch: str) -> CubinModule | None:
     """Machine code of a device's own architecture, of PTX that was made for its successor; None if there is
     no such PTX, or no ptxas that accepts it."""
-    from .ptxas import machine_code
-
     own, later = code_arch(arch), successor_of(arch)
     for entry in entries:
         if entry.kind == _KIND_PTX and f"sm_{entry.arch}" == later:
