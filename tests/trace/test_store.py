@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from slow_reader import cta, header, read_file, read_source, read_text
 from simt import _engine
 from simt.errors import TraceError
 from simt.isa import table_for
-from simt.trace import check_trace, convert, open_trace, to_text
+from simt.trace import Copy, check_trace, convert, open_trace, regroup, streams, to_text
+from simt.trace.convert import convert_kernel
+from simt.trace.store import StoreWriter
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -352,6 +356,64 @@ def test_convert_says_how_far_it_is(tmp_path: Path) -> None:
     convert(path, tmp_path / "k.simt", lambda done, total: calls.append((done, total)))
     size = os.path.getsize(path)
     assert calls[-1] == (size, size)
+
+
+@pytest.fixture
+def twenty_kernels(tmp_path: Path) -> Path:
+    """Kernels of one to twenty blocks' worth, the longest first, with a copy between any two."""
+    folder = tmp_path / "twenty"
+    folder.mkdir()
+    for i in range(20):
+        text = header(5, kernel_id=i) + cta("0,0,0", ["0000 1 0 NOP 0 0 0"] * (20 - i) * 500)
+        (folder / f"kernel-{i}.traceg").write_text(text)
+    (folder / "kernelslist.g").write_text(
+        "".join(f"MemcpyHtoD,0x{256 * i:x},32\nkernel-{i}.traceg\n" for i in range(20))
+    )
+    return folder
+
+
+def test_kernels_converted_side_by_side_are_as_one_after_the_other(
+    twenty_kernels: Path, tmp_path: Path
+) -> None:
+    done: list[tuple[int, int]] = []
+    convert(twenty_kernels, tmp_path / "all.simt", lambda *position: done.append(position))
+    trace = open_trace(twenty_kernels)
+    with StoreWriter(tmp_path / "each.simt") as writer:
+        for command in trace.commands:
+            if isinstance(command, Copy):
+                writer.add_copy(command)
+            else:
+                convert_kernel(command.path, writer)
+        writer.finish(trace.warnings)
+    assert (tmp_path / "all.simt").read_bytes() == (tmp_path / "each.simt").read_bytes()
+    total = sum(k.path.stat().st_size for k in trace.kernels)
+    assert done == sorted(done)
+    assert done[-1] == (total, total)
+
+
+def test_of_several_bad_kernels_the_first_is_named(twenty_kernels: Path, tmp_path: Path) -> None:
+    for i in (15, 7, 12):
+        (twenty_kernels / f"kernel-{i}.traceg").write_text(header(5) + "#BEGIN_TB\n")
+    with pytest.raises(TraceError, match=r"kernel-7\.traceg"):
+        convert(twenty_kernels, tmp_path / "out" / "all.simt")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_several_kernels_are_parsed_at_once(
+    twenty_kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["simt.trace.convert"], "_KERNELS_AT_ONCE", 3)
+    met = threading.Barrier(3, timeout=60)  # broken unless three kernels are read at the same time
+    read = streams.text_windows
+
+    def meet(path: Path) -> Iterator[tuple[bytes, int]]:
+        if path.stem in ("kernel-0", "kernel-1", "kernel-2"):
+            met.wait()
+        return read(path)
+
+    monkeypatch.setattr(regroup, "text_windows", meet)
+    convert(twenty_kernels, tmp_path / "all.simt")
+    assert len(open_trace(tmp_path / "all.simt").kernels) == 20
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from simt.isa import OpcodeTable, load_table, table_for
 
 from .cache import cached_store
 from .commands import Copy, read_launch_list
-from .convert import convert_kernel, read_header
+from .convert import convert_kernel, convert_side_by_side, read_header
 from .foreign import refuse_foreign
 from .store import KernelSummary, StoreReader, StoreWriter, is_store, launch_info
 
@@ -234,25 +235,25 @@ def convert(
     trace = open_trace(source, outside)
     sizes = {k.path: k.path.stat().st_size for k in trace.kernels}
     total = sum(sizes[k.path] for k in trace.kernels)
-    done = 0
-    with StoreWriter(Path(destination)) as writer:
+    copied = 0  # bytes of the kernels that come from a store
+
+    def advance(position: int) -> None:
+        if progress is not None:
+            progress(copied + position, total)
+
+    texts = [k.path for k in trace.kernels if not is_store(k.path)]
+    with StoreWriter(Path(destination)) as writer, closing(convert_side_by_side(texts, advance)) as converted:
         for command in trace.commands:
             if isinstance(command, Copy):
                 writer.add_copy(command)
-                continue
-            if is_store(command.path):
+            elif is_store(command.path):
                 writer.copy_kernel(*command.stored())
+                copied += sizes[command.path]
             else:
-
-                def advance(position: int, before: int = done) -> None:
-                    if progress is not None:
-                        progress(before + position, total)
-
-                convert_kernel(command.path, writer, advance)
-            done += sizes[command.path]
-            if progress is not None:
-                progress(done, total)
+                next(converted)(writer)
         writer.finish(trace.warnings)
+    if progress is not None:
+        progress(total, total)
 
 
 def _list_in(directory: Path) -> Path:
