@@ -30,18 +30,15 @@ InstructionCache::InstructionCache(const Spec& spec)
   const uint32_t l0_lines = spec.sm.front_end.instruction_cache.l0_lines;
   if (perfect_ || l0_lines == 0) return;
   l0_.resize(spec.sm.sub_cores);
-  for (L0& one : l0_) {
-    one.lines.assign(l0_lines, ~uint64_t{0});
-    one.used.assign(one.lines.size(), 0);
-  }
+  for (L0& one : l0_) one.lines.resize(l0_lines);
 }
 
 bool InstructionCache::l0_hit(uint32_t sub_core, uint64_t line) {
   L0& l0 = l0_[sub_core];
-  if (l0.lines[l0.last] != line)
-    l0.last = static_cast<size_t>(std::find(l0.lines.begin(), l0.lines.end(), line) - l0.lines.begin());
-  if (l0.last < l0.lines.size()) {
-    l0.used[l0.last] = ++l0.clock;
+  const auto found = std::ranges::find(l0.lines, line, &L0::Line::address);
+  if (found != l0.lines.end()) {
+    found->used = ++l0.clock;
+    l0.last = static_cast<size_t>(found - l0.lines.begin());
     return true;
   }
   l0.last = 0;
@@ -58,15 +55,12 @@ bool InstructionCache::l0_hit(uint32_t sub_core, uint64_t line) {
 
 void InstructionCache::l0_insert(uint32_t sub_core, uint64_t line) {
   L0& l0 = l0_[sub_core];
-  if (std::find(l0.lines.begin(), l0.lines.end(), line) != l0.lines.end()) return;
-  const auto victim = static_cast<size_t>(std::min_element(l0.used.begin(), l0.used.end()) - l0.used.begin());
-  l0.lines[victim] = line;
-  l0.used[victim] = ++l0.clock;
+  if (std::ranges::find(l0.lines, line, &L0::Line::address) != l0.lines.end()) return;
+  *std::ranges::min_element(l0.lines, {}, &L0::Line::used) = {line, ++l0.clock};
 }
 
-bool InstructionCache::fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
-                             Counters& counters) {
-  const uint64_t line = line_of(address);
+bool InstructionCache::fetch_line(uint32_t warp, uint32_t sub_core, uint64_t line, uint16_t slot, Cycle now,
+                                  Counters& counters) {
   if (!l0_.empty() && l0_hit(sub_core, line)) {
     ++counters[Counter::instruction_cache_hits];
     return true;

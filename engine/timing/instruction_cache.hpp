@@ -32,10 +32,26 @@ class InstructionCache {
   InstructionCache(const Spec& spec);
 
   bool perfect() const { return perfect_; }
+  /// Whether cycle() would do nothing, and nothing that it found waits to be taken.
+  bool idle() const {
+    return waiting_.empty() && l1_.miss_queue_empty() && !l1_.ready() && constants_.empty();
+  }
   /// Requests the instructions at `address` for a warp. True: present in this cycle. False: cycle() will
   /// report the warp when they have arrived.
   bool fetch(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,
-             Counters& counters);
+             Counters& counters) {
+    const uint64_t line = line_of(address);
+    if (!l0_.empty()) {
+      L0& l0 = l0_[sub_core];
+      L0::Line& last = l0.lines[l0.last];
+      if (last.address == line) {
+        last.used = ++l0.clock;
+        ++counters[Counter::instruction_cache_hits];
+        return true;
+      }
+    }
+    return fetch_line(warp, sub_core, line, slot, now, counters);
+  }
   /// Looks up a line of constants in the L1. A missing line is listed in constants() once it has arrived;
   /// ReservationFail: retry.
   CacheOutcome fetch_constants(uint64_t address, uint16_t slot, Cycle now, Counters& counters);
@@ -45,7 +61,8 @@ class InstructionCache {
   void insert_code(uint64_t begin, uint64_t end);
   /// Lines of constants that have arrived; the caller empties it.
   std::vector<uint64_t>& constants() { return constants_; }
-  uint64_t line_of(uint64_t address) const { return address / line_bytes_ * line_bytes_; }
+  /// Lines have powers of two of bytes.
+  uint64_t line_of(uint64_t address) const { return address & ~uint64_t{line_bytes_ - 1}; }
   /// One cycle: sends misses through the load/store unit's port; appends the warps whose instructions have
   /// arrived.
   bool cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_t>& woken);
@@ -65,13 +82,19 @@ class InstructionCache {
     bool refused = false;  // by the L1, which had no room for the miss
   };
   struct L0 {
-    std::vector<uint64_t> lines, used;
+    struct Line {
+      uint64_t address = ~uint64_t{0}, used = 0;
+    };
+    std::vector<Line> lines;
     size_t last = 0;  ///< where the last hit was: the next is often there too
     std::vector<uint64_t> stream;
     uint64_t clock = 0;
   };
   /// Looks up the L1 and records when the line arrives; retries a little later if the cache is full.
   CacheOutcome ask(Waiting& waiting, Cycle now);
+  /// As fetch(), of a line that is not where the last hit in the L0 was.
+  bool fetch_line(uint32_t warp, uint32_t sub_core, uint64_t line, uint16_t slot, Cycle now,
+                  Counters& counters);
   bool l0_hit(uint32_t sub_core, uint64_t line);
   void l0_insert(uint32_t sub_core, uint64_t line);
 

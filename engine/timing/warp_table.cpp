@@ -29,11 +29,15 @@ inline void WarpTable::check_registers(uint32_t w, const DecodedInstruction& nex
 
 inline void WarpTable::refresh_fetch(uint32_t w) {
   const Warp& warp = warps_[w];
-  // A record behind a taken branch is held, and may be the last that the stream has for now.
-  const bool waits = warp.source_waits & ((warp.held == 0) | (warp.buffered > 0));
   const auto finished = static_cast<bool>(finished_ >> w & 1);
-  const bool more = warp.resident & !(finished | warp.fetch_pending | waits | warp.jumps);
-  const bool room = (warp.buffered < buffer_entries_) & (!warp.stream_ended | (warp.held > warp.buffered));
+  bool more = warp.resident & !finished, room = warp.buffered < buffer_entries_;
+  if (!warp.obstacles.none()) {
+    const Warp::Obstacles& o = warp.obstacles;
+    // A record behind a taken branch is held, and may be the last that the stream has for now.
+    const bool waits = o.source_waits & ((warp.held == 0) | (warp.buffered > 0));
+    more &= !(o.fetch_pending | waits | o.jumps);
+    room &= !o.stream_ended | (warp.held > warp.buffered);
+  }
   const bool fetchable = more & (warp.buffered == 0), fillable = more & room;
   const uint64_t others = ~(uint64_t{1} << w);
   fetchable_ = (fetchable_ & others) | uint64_t{fetchable} << w;
@@ -101,24 +105,25 @@ inline bool WarpTable::take_record(uint32_t w, uint64_t now) {
       return true;
     }
     case CtaStream::Next::End:
-      warp.stream_ended = true;
+      warp.obstacles.stream_ended = true;
       return false;
     case CtaStream::Next::NotYet:
-      warp.source_waits = true;
+      warp.obstacles.source_waits = true;
       return false;
   }
   return false;
 }
 
-/// Ends the first `visible` records behind the first taken branch among them: how many are left.
-uint8_t WarpTable::stop_at_jump(Warp& warp, uint8_t visible) const {
+/// Ends the first `visible` records behind the first taken branch among them, which is none of those before
+/// `first`: how many are left.
+inline uint8_t WarpTable::stop_at_jump(Warp& warp, uint8_t first, uint8_t visible) const {
   const std::vector<DecodedInstruction>& code = warp.kernel->instructions;
-  for (uint8_t i = 0; i < visible && i + 1 < warp.held; ++i) {
+  for (uint8_t i = first; i < visible && i + 1 < warp.held; ++i) {
     const uint32_t index = warp.buffer[(warp.buffer_head + i) % buffer_capacity].static_index;
     if (code[index].fixed.operation != Operation::Branch) continue;
     const uint32_t next = warp.buffer[(warp.buffer_head + i + 1) % buffer_capacity].static_index;
     if (code[next].fixed.pc == code[index].fixed.pc + volta_instruction_bytes) continue;
-    warp.jumps = true;
+    warp.obstacles.jumps = true;
     return static_cast<uint8_t>(i + 1);
   }
   return visible;
@@ -127,13 +132,15 @@ uint8_t WarpTable::stop_at_jump(Warp& warp, uint8_t visible) const {
 void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
   const bool same_next = warp.buffered > 0;
-  while (!warp.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
+  // Whether the last that could issue jumps may not have been known.
+  const auto unknown = static_cast<uint8_t>(same_next ? warp.buffered - 1 : 0);
+  while (!warp.obstacles.stream_ended && warp.held <= buffer_entries_ && take_record(w, now)) {
   }
   auto visible = static_cast<uint8_t>(warp.held < buffer_entries_ ? warp.held : buffer_entries_);
-  if (stops_at_jumps_) visible = stop_at_jump(warp, visible);
+  if (stops_at_jumps_) visible = stop_at_jump(warp, unknown, visible);
   warp.in_pipeline += visible - warp.buffered;
   warp.buffered = visible;
-  if (warp.held == 0 && warp.stream_ended) finish(w);
+  if (warp.held == 0 && warp.obstacles.stream_ended) finish(w);
   // What a scoreboard says of the next instruction changes only when registers are written; control bits also
   // look at the time.
   if (same_next && !next_instruction(w).issue.present)
@@ -142,10 +149,8 @@ void WarpTable::fill_buffer(uint32_t w, uint64_t now) {
     refresh(w);
 }
 
-uint64_t WarpTable::next_pc(uint32_t w, uint64_t now) {
-  Warp& warp = warps_[w];
-  if (warp.held == 0 && !warp.stream_ended) take_record(w, now);
-  return warp.held > 0 ? warp.kernel->instructions[warp.buffer[warp.buffer_head].static_index].fixed.pc : 0;
+void WarpTable::read_ahead(uint32_t w, uint64_t now) {
+  if (!warps_[w].obstacles.stream_ended) take_record(w, now);
 }
 
 bool WarpTable::advance(uint32_t w) {
@@ -160,7 +165,7 @@ bool WarpTable::advance(uint32_t w) {
     refresh_next(w, at);
     return false;
   }
-  const bool last = warp.held == 0 && warp.stream_ended;
+  const bool last = warp.held == 0 && warp.obstacles.stream_ended;
   if (last)
     finish(w);
   else
@@ -181,12 +186,12 @@ void WarpTable::finish(uint32_t w) {
 void WarpTable::drop(uint32_t w) {
   Warp& warp = warps_[w];
   warp.dropped = true;
-  warp.stream_ended = true;
-  warp.source_waits = false;
+  warp.obstacles.stream_ended = true;
+  warp.obstacles.source_waits = false;
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
   positions_[w].at = warp.issued > 0 ? warp.issued_index : nowhere;
-  if (!warp.fetch_pending) finish(w);  // otherwise it finishes when the fetch returns
+  if (!warp.obstacles.fetch_pending) finish(w);  // otherwise it finishes when the fetch returns
   refresh(w);
 }
 

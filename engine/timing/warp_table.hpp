@@ -72,13 +72,18 @@ class WarpTable {
     const DecodedKernel* kernel = nullptr;
     CtaStream* stream = nullptr;
     uint8_t buffered = 0, held = 0, buffer_head = 0;
-    bool stream_ended = false;
     Unit needed = Unit::Int;  ///< unit of the next instruction, as recorded in the masks
     bool resident = false;
-    bool fetch_pending = false;  ///< waiting for the instruction cache
-    bool source_waits = false;   ///< its stream currently has no record
-    bool jumps = false;          ///< its buffer ends with a taken branch, or with nothing behind one
-    bool dropped = false;        ///< its launch was stopped
+    bool dropped = false;  ///< its launch was stopped
+    /// Why its buffer may not be filled. Most often nothing is true, which is one comparison.
+    struct Obstacles {
+      bool fetch_pending = false;  ///< waiting for the instruction cache
+      bool source_waits = false;   ///< its stream currently has no record
+      bool jumps = false;          ///< its buffer ends with a taken branch, or with nothing behind one
+      bool stream_ended = false;
+      bool none() const { return std::bit_cast<uint32_t>(*this) == 0; }
+    };
+    Obstacles obstacles{};
     uint16_t cta_slot = 0;
     uint16_t index_in_cta = 0;
     uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
@@ -159,13 +164,16 @@ class WarpTable {
   }
   /// Address of the warp's next instruction, fetched from the stream if necessary. 0 at the end of the
   /// stream, or if it currently has no record.
-  uint64_t next_pc(uint32_t w, uint64_t now);
+  uint64_t next_pc(uint32_t w, uint64_t now) {
+    if (warps_[w].held == 0) read_ahead(w, now);
+    return warps_[w].held > 0 ? next_instruction(w).fixed.pc : 0;
+  }
   /// Moves records from the warp's stream into its instruction buffer, up to the buffer's size.
   void fill_buffer(uint32_t w, uint64_t now);
   /// The stream may have records again.
   void source_goes_on(uint32_t w) {
-    if (!warps_[w].source_waits) return;
-    warps_[w].source_waits = false;
+    if (!warps_[w].obstacles.source_waits) return;
+    warps_[w].obstacles.source_waits = false;
     refresh(w);
   }
   /// The warp executes no more instructions; it retires once those issued have completed.
@@ -173,10 +181,10 @@ class WarpTable {
   /// Removes the record at the head of the buffer, which has been issued. True if it was the warp's last.
   bool advance(uint32_t w);
   /// Whether the warp has just issued a taken branch.
-  bool has_jumped(uint32_t w) const { return warps_[w].jumps && warps_[w].buffered == 0; }
+  bool has_jumped(uint32_t w) const { return warps_[w].obstacles.jumps && warps_[w].buffered == 0; }
   /// Its target may be fetched.
   void go_on(uint32_t w) {
-    warps_[w].jumps = false;
+    warps_[w].obstacles.jumps = false;
     set_fetch_pending(w, false);
   }
 
@@ -218,7 +226,7 @@ class WarpTable {
   /// Bit per slot whose instruction buffer has room and whose stream has not ended.
   uint64_t fillable() const { return fillable_; }
   void set_fetch_pending(uint32_t w, bool pending) {
-    warps_[w].fetch_pending = pending;
+    warps_[w].obstacles.fetch_pending = pending;
     refresh(w);
   }
 
@@ -283,7 +291,8 @@ class WarpTable {
   /// w / schedulers: exact for the slots of an SM.
   uint32_t place_of(uint32_t w) const { return w * inverse_schedulers_ >> 16; }
   bool take_record(uint32_t w, uint64_t now);
-  uint8_t stop_at_jump(Warp& warp, uint8_t visible) const;
+  void read_ahead(uint32_t w, uint64_t now);
+  uint8_t stop_at_jump(Warp& warp, uint8_t first, uint8_t visible) const;
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {
     return latencies_[kernel.slot][static_cast<size_t>(&instruction - kernel.instructions.data())];
   }

@@ -68,6 +68,8 @@ class ActivityRecorder {
   /// waiting, ready: the scheduler's, which the caller has at hand.
   void count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t ready, uint64_t issued_mask,
                        uint64_t could_issue);
+  /// Of the scheduler's ready warps, those whose units accepted nothing, when it was last counted.
+  uint64_t units_refused(uint32_t scheduler) const { return unit_busy_[scheduler]; }
   /// Warps have started or retired.
   void residents_changed() { residents_changed_ = true; }
   /// Adds `cycles` repetitions of the last cycle.

@@ -50,10 +50,8 @@ class ExecutionUnits {
     uint32_t refused = 0;
     for (uint32_t rest = busy_; rest; rest &= rest - 1) {
       const auto u = static_cast<uint32_t>(std::countr_zero(rest));
-      if (all_free_at_[u] <= now)
-        busy_ &= ~(1u << u);
-      else if (!accepts(places_[u][user], now))
-        refused |= 1u << u;
+      busy_ ^= uint32_t{all_free_at_[u] <= now} << u;
+      refused |= uint32_t{!accepts(places_[u][user], now)} << u;
     }
     return refused;
   }

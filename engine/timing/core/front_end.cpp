@@ -26,18 +26,6 @@ bool FrontEnd::take(Cycle now, LoadStoreUnit& load_store, ConstantCache& constan
   return changed;
 }
 
-bool FrontEnd::look_up(uint32_t w, Cycle now) {
-  const WarpTable::Warp& warp = warps_[w];
-  const uint64_t pc = warps_.next_pc(w, now);
-  if (warp.held == 0) return true;  // no record yet, or the end of the stream: fill() finds out
-  const DecodedKernel& kernel = *warp.kernel;
-  if (caches_.fetch(w, warps_.scheduler_of(w), kernel.code_base + pc, kernel.slot, now,
-                    counters_[kernel.slot]))
-    return true;
-  warps_.set_fetch_pending(w, true);
-  return false;
-}
-
 Cycle FrontEnd::next_event(Cycle now) const {
   Cycle next = caches_.next_event(now);
   if (!wakes_.empty()) next = std::min(next, std::max(now + 1, wakes_.front().cycle));

@@ -27,7 +27,7 @@ class FrontEnd {
 
   /// Takes what has arrived. True if anything changed.
   bool cycle(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache) {
-    const bool nothing = wakes_.empty() && targets_.empty() && caches_.perfect() && constant_cache.perfect();
+    const bool nothing = wakes_.empty() && targets_.empty() && caches_.idle();
     return !nothing && take(now, load_store, constant_cache);
   }
   /// Whether the warp's next instruction is present; if not, its buffer is filled when it arrives.
@@ -55,7 +55,17 @@ class FrontEnd {
 
  private:
   bool take(Cycle now, LoadStoreUnit& load_store, ConstantCache& constant_cache);
-  bool look_up(uint32_t w, Cycle now);
+  bool look_up(uint32_t w, Cycle now) {
+    const uint64_t pc = warps_.next_pc(w, now);
+    const WarpTable::Warp& warp = warps_[w];
+    if (warp.held == 0) return true;  // no record yet, or the end of the stream: fill() finds out
+    const DecodedKernel& kernel = *warp.kernel;
+    if (caches_.fetch(w, warps_.scheduler_of(w), kernel.code_base + pc, kernel.slot, now,
+                      counters_[kernel.slot]))
+      return true;
+    warps_.set_fetch_pending(w, true);
+    return false;
+  }
 
   struct Wake {
     Cycle cycle;

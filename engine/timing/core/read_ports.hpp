@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -30,6 +31,7 @@ class ReadPorts {
 
   /// Reads the operands of an instruction issued at `now`; returns the delay in cycles.
   uint32_t read(const DecodedInstruction& instruction, uint32_t warp, Cycle now) {
+    const uint64_t first = (now + first_read) * ports_, end = first + window * ports_;
     uint32_t delay = 0;
     for (uint32_t i = 0; i < instruction.read_count; ++i) {
       const uint32_t reg = instruction.reads[i];
@@ -40,30 +42,19 @@ class ReadPorts {
       uint32_t& cached = bank.cached[position < bank.cached.size() ? position : bank.cached.size() - 1];
       const bool hit = operand_cache_ && cached == value;
       cached = !marked || (instruction.fixed.control.reuse() >> position & 1) ? value : 0;
-      if (hit) continue;
-      Cycle at = now + first_read;
-      while (bank.used(at) >= ports_) ++at;
-      bank.take(at);
-      const Cycle last = now + first_read + window - 1;
-      if (at > last && at - last > delay) delay = static_cast<uint32_t>(at - last);
+      const uint64_t port = std::max(bank.next_port, first);
+      bank.next_port = hit ? bank.next_port : port + 1;
+      if (!hit && port >= end) delay = std::max(delay, static_cast<uint32_t>((port - end) / ports_) + 1);
     }
     return delay;
   }
 
  private:
   struct Bank {
-    struct Slot {
-      Cycle cycle = ~Cycle{0};
-      uint32_t reads = 0;
-    };
-    std::array<Slot, 32> slots{};
+    // The next port that a read can take: cycle times ports, plus the ports taken in that cycle. Reads take
+    // the first free one, and later instructions begin later, so all before it are taken or past.
+    uint64_t next_port = 0;
     std::array<uint32_t, 3> cached{};
-    uint32_t used(Cycle c) const { return slots[c % 32].cycle == c ? slots[c % 32].reads : 0; }
-    void take(Cycle c) {
-      Slot& slot = slots[c % 32];
-      if (slot.cycle != c) slot = {c, 0};
-      ++slot.reads;
-    }
   };
   uint32_t ports_;
   bool operand_cache_;

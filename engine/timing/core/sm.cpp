@@ -308,7 +308,8 @@ std::string Sm::describe_wait(uint32_t w) const {
     text +=
         ", next instruction " + warp.kernel->source->opcodes()[s.opcode] + " at pc " + std::to_string(s.pc);
   }
-  if (warp.source_waits) text += "; the program waits: " + warp.stream->waits_for(warp.index_in_cta);
+  if (warp.obstacles.source_waits)
+    text += "; the program waits: " + warp.stream->waits_for(warp.index_in_cta);
   if (state == StallReason::Barrier) {
     const CtaBarriers& barriers = ctas_[warp.cta_slot].barriers;
     for (uint32_t b = 0; b < CtaBarriers::count; ++b) {

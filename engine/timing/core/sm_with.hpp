@@ -21,7 +21,7 @@ class SmWith final : public Sm {
  private:
   void tick(Cycle now, bool arrivals);
   void issue(Cycle now);
-  void issue_from(uint32_t scheduler, Cycle now);
+  void issue_from(uint32_t scheduler, bool changed, Cycle now);
   void issue_warp(uint32_t scheduler, uint32_t w, uint64_t chosen, uint64_t others, Cycle now);
   void issue_instruction(uint32_t w, const DecodedInstruction& d, Cycle now);
   uint32_t put_in_flight(uint32_t w, const DecodedInstruction& d, const DynamicRecord& record);
@@ -97,9 +97,10 @@ void SmWith<Core>::issue(Cycle now) {
     const uint32_t s = first + i < count ? first + i : first + i - count;
     // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
     // of this one.
-    if (!((warps_.masks_changed() | issuable_) >> s & 1)) continue;
+    const bool changed = warps_.masks_changed() >> s & 1;
+    if (!changed && !(issuable_ >> s & 1)) continue;
     warps_.forget_masks_changed(s);
-    issue_from(s, now);
+    issue_from(s, changed, now);
   }
 }
 
@@ -113,7 +114,7 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 }
 
 template <CoreModel Core>
-void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
+void SmWith<Core>::issue_from(uint32_t s, bool changed, Cycle now) {
   const WarpTable::SchedulerMasks& m = warps_.masks(s);
   uint64_t waiting = m.waiting(), ready = m.issuable(waiting), could_issue = 0, chosen = 0;
   issuable_ = (issuable_ & ~(1u << s)) | uint32_t{ready != 0} << s;
@@ -135,6 +136,8 @@ void SmWith<Core>::issue_from(uint32_t s, Cycle now) {
       }
     }
   }
+  // The same may be true of this cycle if the units of all warps that are ready still accept nothing.
+  if (!changed && could_issue == 0 && recorder_.units_refused(s) == ready) return;
   recorder_.count_scheduler(s, waiting, ready, chosen, could_issue);
   if (chosen) issue_warp(s, w, chosen, could_issue & ~chosen, now);
 }
