@@ -47,6 +47,9 @@ class CtaStream {
   /// `record.deltas` stays valid until `lookahead` more records of the same warp have been taken.
   virtual Next next(uint32_t warp, DynamicRecord& record, uint64_t now) = 0;
   static constexpr uint32_t lookahead = 8;
+  /// Takes the records that follow the warp's last one as far as they are known to be plain: the next static
+  /// indices, with its mask and nothing else. Returns how many.
+  virtual uint32_t take_plain(uint32_t warp);
   /// The warp's next record will be taken soon: brings what that touches into the host's caches.
   virtual void prefetch(uint32_t warp) const;
 
@@ -120,6 +123,9 @@ class InstructionSource {
                              const BasicBlocks* blocks, uint32_t threads);
 };
 
+inline uint32_t CtaStream::take_plain(uint32_t) {
+  return 0;
+}
 inline void CtaStream::prefetch(uint32_t) const {}
 inline bool CtaStream::waits_for_warps(uint32_t) const {
   return true;

@@ -93,17 +93,30 @@ void WarpTable::retire(uint32_t w) {
   finished_ &= ~(uint64_t{1} << w);
 }
 
+/// At the end of the warp's buffer.
+inline void WarpTable::put_record(uint32_t w, const DynamicRecord& record) {
+  Warp& warp = warps_[w];
+  if (warp.held == 0) positions_[w].at = record.static_index;
+  const uint32_t place = (warp.buffer_head + warp.held++) % buffer_capacity;
+  warp.buffer[place] = {record.static_index, record.ticket, record.mask};
+  if (warp.kernel->instructions[record.static_index].uses_record) records_[w][place] = record;
+}
+
 inline bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
+  if (warp.plain_left > 0) {
+    --warp.plain_left;
+    put_record(w, {.static_index = warp.plain_next++, .mask = warp.plain_mask});
+    return true;
+  }
   DynamicRecord record;
   switch (warp.stream->next(warp.index_in_cta, record, now)) {
-    case CtaStream::Next::Record: {
-      if (warp.held == 0) positions_[w].at = record.static_index;
-      const uint32_t place = (warp.buffer_head + warp.held++) % buffer_capacity;
-      warp.buffer[place] = {record.static_index, record.ticket, record.mask};
-      if (warp.kernel->instructions[record.static_index].uses_record) records_[w][place] = record;
+    case CtaStream::Next::Record:
+      put_record(w, record);
+      warp.plain_left = warp.stream->take_plain(warp.index_in_cta);
+      warp.plain_next = record.static_index + 1;
+      warp.plain_mask = record.mask;
       return true;
-    }
     case CtaStream::Next::End:
       warp.obstacles.stream_ended = true;
       return false;
@@ -168,7 +181,7 @@ bool WarpTable::advance(uint32_t w) {
   const bool last = warp.held == 0 && warp.obstacles.stream_ended;
   if (last)
     finish(w);
-  else
+  else if (warp.plain_left == 0)
     warp.stream->prefetch(warp.index_in_cta);
   refresh_fetch(w);
   // What has issued was not blocked.
@@ -190,7 +203,8 @@ void WarpTable::drop(uint32_t w) {
   warp.obstacles.source_waits = false;
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
-  positions_[w].at = warp.issued > 0 ? warp.issued_index : nowhere;
+  warp.plain_left = 0;
+  positions_[w].at = warp.issued_index;
   if (!warp.obstacles.fetch_pending) finish(w);  // otherwise it finishes when the fetch returns
   refresh(w);
 }

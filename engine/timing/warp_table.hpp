@@ -56,6 +56,7 @@ class WarpTable {
   };
 
   static constexpr uint32_t buffer_capacity = 4;
+  static constexpr uint32_t nowhere = ~0u;
 
   /// What every instruction needs of its record.
   struct Buffered {
@@ -89,9 +90,12 @@ class WarpTable {
     uint32_t in_pipeline = 0;          ///< decoded, but not yet through the pipelines
     uint32_t outstanding_stores = 0;   ///< not acknowledged
     uint32_t outstanding_atomics = 0;  ///< lanes
-    uint32_t issued_index = 0;         ///< static index of the last instruction issued
-    uint64_t issued = 0;               ///< instructions
+    uint32_t issued_index = nowhere;   ///< static index of the last instruction issued
+    // Plain records taken from the stream that the buffer has had no room for yet.
+    uint32_t plain_next = 0, plain_left = 0;
+    uint64_t plain_mask = 0;
     alignas(64) RegisterSet pending{};
+    uint64_t issued = 0;  ///< instructions
     uint64_t age = 0;
     RegisterSet pending_long{};
     RegisterSet pending_short{};
@@ -147,7 +151,6 @@ class WarpTable {
   uint64_t bit_of(uint32_t w) const { return uint64_t{1} << place_of(w); }
   uint32_t slot_at(uint32_t scheduler, uint32_t position) const { return position * schedulers_ + scheduler; }
 
-  static constexpr uint32_t nowhere = ~0u;
   /// Static index of the warp's next instruction; without one, such as at a barrier, of the last it issued.
   uint32_t position(uint32_t w) const { return positions_[w].at; }
   uint16_t launch_slot(uint32_t w) const { return positions_[w].launch_slot; }
@@ -159,6 +162,17 @@ class WarpTable {
   const Buffered& next(uint32_t w) const { return warps_[w].buffer[warps_[w].buffer_head]; }
   /// Of an instruction that uses its record.
   const DynamicRecord& next_record(uint32_t w) const { return records_[w][warps_[w].buffer_head]; }
+  /// Calls use(static index, mask) for each record that has been taken from the warp's stream, but not
+  /// issued.
+  template <typename Use>
+  void for_each_ahead(uint32_t w, Use use) const {
+    const Warp& warp = warps_[w];
+    for (uint32_t i = 0; i < warp.held; ++i) {
+      const Buffered& record = warp.buffer[(warp.buffer_head + i) % buffer_capacity];
+      use(record.static_index, record.mask);
+    }
+    for (uint32_t i = 0; i < warp.plain_left; ++i) use(warp.plain_next + i, warp.plain_mask);
+  }
   const DecodedInstruction& next_instruction(uint32_t w) const {
     return warps_[w].kernel->instructions[next(w).static_index];
   }
@@ -291,6 +305,7 @@ class WarpTable {
   /// w / schedulers: exact for the slots of an SM.
   uint32_t place_of(uint32_t w) const { return w * inverse_schedulers_ >> 16; }
   bool take_record(uint32_t w, uint64_t now);
+  void put_record(uint32_t w, const DynamicRecord& record);
   void read_ahead(uint32_t w, uint64_t now);
   uint8_t stop_at_jump(Warp& warp, uint8_t first, uint8_t visible) const;
   Latency& latency(const DecodedKernel& kernel, const DecodedInstruction& instruction) {

@@ -48,6 +48,14 @@ class TraceSource::Stream : public CtaStream {
     }
   }
 
+  uint32_t take_plain(uint32_t warp) override {
+    Cursor& c = cursors_[warp];
+    const uint32_t plain = std::min(c.run_left, source_.plain_[c.next_static]);
+    c.next_static += plain;
+    c.run_left -= plain;
+    return plain;
+  }
+
   void prefetch(uint32_t warp) const override { simt::prefetch(&cursors_[warp]); }
   uint32_t warps() const override { return static_cast<uint32_t>(cursors_.size()); }
   const CtaPosition& position() const { return position_; }
@@ -252,6 +260,9 @@ TraceSource::TraceSource(StoredKernel kernel, const OpcodeTable& table, Fetch fe
   }
   if (end != kernel_.cta_count) ByteReader::corrupted();
   slots_.extend(kernel_.instructions);
+  plain_.resize(slots_.size() + 1);
+  for (auto i = static_cast<uint32_t>(slots_.size()); i-- > 0;)
+    if (slots_[i] == store::SlotMap::none) plain_[i] = plain_[i + 1] + 1;
   instructions_ = classify(kernel_.instructions, kernel_.opcodes, table, unknown_);
 }
 

@@ -56,6 +56,7 @@ class TraceSource : public InstructionSource {
   std::vector<StaticInstruction> instructions_;
   std::map<std::string, std::string> unknown_;
   store::SlotMap slots_;
+  std::vector<uint32_t> plain_;  // from each static instruction on: how many in a row have no slot
   Fetch fetch_;
   std::mutex mutex_;  ///< guards the two below
   std::map<size_t, std::weak_ptr<const StoreBlock>> open_blocks_;

@@ -33,11 +33,10 @@ void WarpObserver::under_way(uint32_t w, Cycle now, std::vector<BlockUnderWay>& 
   if (warp.last_index != BasicBlocks::none)
     out.push_back({warp.index_in_cta, warp.block, now - std::min(now, warp.block_begin)});
   uint32_t previous = warp.last_index;
-  for (uint32_t i = 0; i < warp.held; ++i) {
-    const uint32_t index = warp.buffer[(warp.buffer_head + i) % WarpTable::buffer_capacity].static_index;
+  warps_.for_each_ahead(w, [&](uint32_t index, uint64_t) {
     if (blocks.begins(previous, index)) out.push_back({warp.index_in_cta, blocks.of(index), 0});
     previous = index;
-  }
+  });
 }
 
 }  // namespace simt
