@@ -105,8 +105,8 @@ inline void WarpTable::put_record(uint32_t w, const DynamicRecord& record) {
 inline bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
   if (warp.plain_left > 0) {
-    --warp.plain_left;
     put_record(w, {.static_index = warp.plain_next++, .mask = warp.plain_mask});
+    if (--warp.plain_left == 0) warp.stream->prefetch(warp.index_in_cta);
     return true;
   }
   DynamicRecord record;

@@ -40,7 +40,9 @@ class FrontEnd {
   /// Fills the warp's instruction buffer.
   void fill(uint32_t w, Cycle now) {
     warps_.fill_buffer(w, now);
-    if (warps_[w].stream->take_woken()) ctas_.wake(warps_[w].cta_slot);
+    // A stream with plain records follows a trace: no warp waits for it.
+    const WarpTable::Warp& warp = warps_[w];
+    if (warp.plain_left == 0 && warp.stream->take_woken()) ctas_.wake(warp.cta_slot);
   }
   /// The first warp in `wanted` (one bit per slot, not 0) after the one last returned.
   uint32_t next_in_turn(uint64_t wanted) {
