@@ -52,29 +52,41 @@ inline bool ReadPortsCore::write_back(Cycle now) {
 
 /// Instructions start when they issue; what is left is to free the entries of accesses that were sent.
 inline bool ReadPortsCore::execute(Cycle now) {
+  if (now < frees_place_at_) return false;
+  frees_place_at_ = never;
   for (SubCore& sub_core : sub_cores_) {
     RingQueue<QueuedAccess>& queue = sub_core.accesses;
     while (!queue.empty() && queue.front().in_flight == InFlightPool::none && queue.front().leaves <= now)
       queue.pop_front();
+    if (!queue.empty() && queue.front().in_flight == InFlightPool::none)
+      frees_place_at_ = std::min(frees_place_at_, queue.front().leaves);
   }
   return false;
 }
 
 inline bool ReadPortsCore::send_access(Cycle now) {
+  if (now < sends_at_) return false;
+  sends_at_ = never;
   const auto count = static_cast<uint32_t>(sub_cores_.size());
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t s = (next_sub_core_ + i) % count;
+    const uint32_t s = next_sub_core_ + i < count ? next_sub_core_ + i : next_sub_core_ + i - count;
     RingQueue<QueuedAccess>& queue = sub_cores_[s].accesses;
     size_t at = 0;
     while (at < queue.size() && queue[at].in_flight == InFlightPool::none) ++at;
-    if (at == queue.size() || queue[at].leaves > now) continue;
+    if (at == queue.size()) continue;
     QueuedAccess& waiting = queue[at];
+    if (waiting.leaves > now) {
+      sends_at_ = std::min(sends_at_, waiting.leaves);
+      continue;
+    }
     const InFlight& access = parts_.pool[waiting.in_flight];
     const IssueRule& rule = access.instruction->issue;
     if (rule.present) [[unlikely]]
       parts_.warps.dependences().operands_read(access.warp, rule, now + rule.operands_read);
     parts_.load_store.accept(waiting.in_flight, now);
     waiting = {InFlightPool::none, now + access_place_return};
+    frees_place_at_ = std::min(frees_place_at_, waiting.leaves);
+    sends_at_ = now + 1;  // others have not been looked at
     next_sub_core_ = (s + 1) % count;
     return true;
   }
@@ -96,6 +108,7 @@ inline void ReadPortsCore::dispatch(const Issued& issued, Cycle now) {
   const Cycle leaves = std::max(now + first, sub_core.last_access_left + access_interval);
   sub_core.last_access_left = leaves;
   sub_core.accesses.push_back({issued.in_flight, leaves});
+  sends_at_ = std::min(sends_at_, leaves);
 }
 
 inline void ReadPortsCore::start(const Issued& issued, uint32_t scheduler, Cycle now) {

@@ -75,6 +75,7 @@ class ReadPortsCore {
     Cycle last_access_left = 0;
     RingQueue<Product> products{};
   };
+  static constexpr Cycle never = ~Cycle{0};
   void start(const Issued& issued, uint32_t scheduler, Cycle now);
   void start_product(const Issued& issued, SubCore& sub_core, uint32_t place, Cycle now);
   void find_constants(const Issued& issued);
@@ -86,6 +87,8 @@ class ReadPortsCore {
   size_t queue_places_;
   uint32_t products_ = 0;            // of all sub-cores
   uint32_t next_sub_core_ = 0;       // whose memory instruction goes first
+  // Before these cycles, no queue of memory instructions sends one, or frees the entry of one.
+  Cycle sends_at_ = never, frees_place_at_ = never;
   std::vector<uint64_t> constants_;  // distinct addresses of a load from constant memory
 };
 
