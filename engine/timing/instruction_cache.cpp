@@ -31,17 +31,17 @@ InstructionCache::InstructionCache(const Spec& spec)
   if (perfect_ || l0_lines == 0) return;
   l0_.resize(spec.sm.sub_cores);
   for (L0& one : l0_) one.lines.resize(l0_lines);
+  last_hits_.resize(spec.sm.max_warps);
 }
 
-bool InstructionCache::l0_hit(uint32_t sub_core, uint64_t line) {
+bool InstructionCache::l0_hit(uint32_t warp, uint32_t sub_core, uint64_t line) {
   L0& l0 = l0_[sub_core];
   const auto found = std::ranges::find(l0.lines, line, &L0::Line::address);
   if (found != l0.lines.end()) {
     found->used = ++l0.clock;
-    l0.last = static_cast<size_t>(found - l0.lines.begin());
+    last_hits_[warp] = static_cast<uint32_t>(found - l0.lines.begin());
     return true;
   }
-  l0.last = 0;
   // The stream buffer holds the lines after the last miss; a hit in it advances it.
   const auto ahead = std::find(l0.stream.begin(), l0.stream.end(), line);
   if (ahead == l0.stream.end()) return false;
@@ -61,7 +61,7 @@ void InstructionCache::l0_insert(uint32_t sub_core, uint64_t line) {
 
 bool InstructionCache::fetch_line(uint32_t warp, uint32_t sub_core, uint64_t line, uint16_t slot, Cycle now,
                                   Counters& counters) {
-  if (!l0_.empty() && l0_hit(sub_core, line)) {
+  if (!l0_.empty() && l0_hit(warp, sub_core, line)) {
     ++counters[Counter::instruction_cache_hits];
     return true;
   }

@@ -43,7 +43,7 @@ class InstructionCache {
     const uint64_t line = line_of(address);
     if (!l0_.empty()) {
       L0& l0 = l0_[sub_core];
-      L0::Line& last = l0.lines[l0.last];
+      L0::Line& last = l0.lines[last_hits_[warp]];
       if (last.address == line) {
         last.used = ++l0.clock;
         ++counters[Counter::instruction_cache_hits];
@@ -86,16 +86,15 @@ class InstructionCache {
       uint64_t address = ~uint64_t{0}, used = 0;
     };
     std::vector<Line> lines;
-    size_t last = 0;  ///< where the last hit was: the next is often there too
     std::vector<uint64_t> stream;
     uint64_t clock = 0;
   };
   /// Looks up the L1 and records when the line arrives; retries a little later if the cache is full.
   CacheOutcome ask(Waiting& waiting, Cycle now);
-  /// As fetch(), of a line that is not where the last hit in the L0 was.
+  /// As fetch(), of a line that is not where the warp's last hit in the L0 was.
   bool fetch_line(uint32_t warp, uint32_t sub_core, uint64_t line, uint16_t slot, Cycle now,
                   Counters& counters);
-  bool l0_hit(uint32_t sub_core, uint64_t line);
+  bool l0_hit(uint32_t warp, uint32_t sub_core, uint64_t line);
   void l0_insert(uint32_t sub_core, uint64_t line);
 
   bool perfect_, shared_;
@@ -104,6 +103,7 @@ class InstructionCache {
   uint32_t prefetch_lines_;
   SectoredCache l1_;
   std::vector<L0> l0_;
+  std::vector<uint32_t> last_hits_;  // by warp: where in its L0, since the next is often there too
   std::vector<Waiting> waiting_;
   LineAssembly arriving_;
   std::vector<LineFetch> fetches_;
