@@ -106,7 +106,7 @@ inline bool WarpTable::take_record(uint32_t w, uint64_t now) {
   Warp& warp = warps_[w];
   if (warp.plain_left > 0) {
     put_record(w, {.static_index = warp.plain_next++, .mask = warp.plain_mask});
-    if (--warp.plain_left == 0) warp.stream->prefetch(warp.index_in_cta);
+    if (--warp.plain_left <= 1) warp.stream->prefetch(warp.index_in_cta, warp.plain_left);
     return true;
   }
   DynamicRecord record;
@@ -182,7 +182,7 @@ bool WarpTable::advance(uint32_t w) {
   if (last)
     finish(w);
   else if (warp.plain_left == 0)
-    warp.stream->prefetch(warp.index_in_cta);
+    warp.stream->prefetch(warp.index_in_cta, 1);
   refresh_fetch(w);
   // What has issued was not blocked.
   at.masks.has_instruction &= ~at.bit;

@@ -53,10 +53,16 @@ class TraceSource::Stream : public CtaStream {
     const uint32_t plain = std::min(c.run_left, source_.plain_[c.next_static]);
     c.next_static += plain;
     c.run_left -= plain;
+    if (plain == 0) prefetch_record(c);
     return plain;
   }
 
-  void prefetch(uint32_t warp) const override { simt::prefetch(&cursors_[warp]); }
+  void prefetch(uint32_t warp, uint32_t plain) const override {
+    if (plain == 0) return prefetch_record(cursors_[warp]);
+    const auto* cursor = reinterpret_cast<const char*>(&cursors_[warp]);
+    simt::prefetch(cursor);
+    simt::prefetch(cursor + 64);
+  }
   uint32_t warps() const override { return static_cast<uint32_t>(cursors_.size()); }
   const CtaPosition& position() const { return position_; }
 
@@ -114,6 +120,13 @@ class TraceSource::Stream : public CtaStream {
     c.first_base = block->first_bases().data() + piece.first_bases;
     c.first_left = path.first_count;
     if (c.slots.empty()) c.slots.resize(source_.slots_.slot_count());
+  }
+
+  void prefetch_record(const Cursor& c) const {
+    if (c.run_left == 0) return simt::prefetch(c.runs.position());
+    const uint16_t slot = source_.slots_[c.next_static];
+    if (slot < c.slots.size()) simt::prefetch(&c.slots[slot]);
+    simt::prefetch(c.data.position());
   }
 
   // Seldom, compared with next(): kept out of it.
