@@ -50,8 +50,8 @@ class CtaStream {
   /// Takes the records that follow the warp's last one as far as they are known to be plain: the next static
   /// indices, with its mask and nothing else. Returns how many.
   virtual uint32_t take_plain(uint32_t warp);
-  /// The warp's next record will be taken soon, once `plain` more plain ones have been: brings what that touches
-  /// into the host's caches, at 0 what is only known from what was brought at 1.
+  /// The warp's next record will be taken soon, once `plain` more plain ones have been: brings what that
+  /// touches into the host's caches, at 0 what is only known from what was brought at 1.
   virtual void prefetch(uint32_t warp, uint32_t plain) const;
 
   /// Whether a warp that got NotYet waits for other warps (at a barrier) rather than for time to pass.
