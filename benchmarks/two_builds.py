@@ -25,10 +25,12 @@ LANES = range(32)
 A, B, C = 0x7F0000000000, 0x7F0010000000, 0x7F0020000000
 KIB, MIB = 1 << 10, 1 << 20
 
-# Kernels of kernels.py, kernels of this file, and patterns of addresses for the memory system alone.
+# Kernels of kernels.py, kernels of this file, executed kernels, and patterns of addresses for the memory system
+# alone.
 GPUS = ("qv100-accelsim", "qv100")
 SPEED_ROWS = [f"{kind} {gpu}" for gpu in GPUS for kind in ("streaming", "gemm", "ffma")]
 TRACE_ROWS = ["gather4", "gather64", "atomics", "spmv", "bfs"]
+EXECUTED_ROWS = ["executed saxpy", "executed sgemm_tiled"]
 MEMORY_ROWS = ["l2-hits", "dram-streaming", "dram-random"]
 
 
@@ -123,7 +125,7 @@ def write_traces(rows: list[str]) -> dict[str, str]:
     return {
         row: str(_write(row, *bodies[row]) if row in bodies else kernel(row.split()[0]))
         for row in rows
-        if row not in MEMORY_ROWS
+        if row not in MEMORY_ROWS + EXECUTED_ROWS
     }
 
 
@@ -147,12 +149,33 @@ def run_trace(gpu: str, folder: str) -> tuple[float, dict[str, Any]]:
     return seconds, {"cycles": record["end_cycle"] - record["start_cycle"], **record["counters"]}
 
 
+def run_executed(row: str) -> tuple[float, dict[str, Any]]:
+    """As run_trace(), of a kernel in CUDA C++ that is executed; functional execution counts as well."""
+    import simt
+
+    side = 384
+    gpu = simt.GPU("qv100-accelsim")
+    module = gpu.compile(Path(__file__).with_name("functional_kernels.cu").read_text())
+    given = [gpu.array([float(k)] * side * side) for k in range(3)]
+
+    def launch() -> None:
+        if row == "executed saxpy":
+            module.saxpy[side * side // 256, 256](given[0], given[1], 2.0, side * side)
+        else:
+            module.sgemm_tiled[(side // 16, side // 16), (16, 16)](*given, side)
+
+    launch()  # translates the kernel
+    begin = time.process_time()
+    launch()
+    return time.process_time() - begin, {"cycles": gpu.launches[1].cycles}
+
+
 def run_memory(row: str) -> tuple[float, dict[str, Any]]:
     """As run_trace(), of the memory system alone: every SM sends a sector a cycle."""
     from simt._engine import testing
     from simt.spec import load_spec
 
-    rng, sms, each = random.Random(0), 80, 1000
+    rng, sms, each = random.Random(0), 80, 2500
     address = {
         "l2-hits": lambda i: A + 32 * (i % 65536),
         "dram-streaming": lambda i: A + 32 * i,
@@ -170,7 +193,12 @@ def work() -> None:
     for line in sys.stdin:
         row = line.strip()
         gpu = row.split()[1] if row in SPEED_ROWS else "qv100-accelsim"
-        result = run_memory(row) if row in MEMORY_ROWS else run_trace(gpu, folders[row])
+        if row in MEMORY_ROWS:
+            result = run_memory(row)
+        elif row in EXECUTED_ROWS:
+            result = run_executed(row)
+        else:
+            result = run_trace(gpu, folders[row])
         print(json.dumps(result), flush=True)
 
 
@@ -201,7 +229,7 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("build", type=Path)
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--rows", default=",".join([*SPEED_ROWS, *TRACE_ROWS, *MEMORY_ROWS]))
+    parser.add_argument("--rows", default=",".join([*SPEED_ROWS, *TRACE_ROWS, *EXECUTED_ROWS, *MEMORY_ROWS]))
     arguments = parser.parse_args()
     rows = arguments.rows.split(",")
     folders = write_traces(rows)
