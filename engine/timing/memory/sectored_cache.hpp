@@ -111,7 +111,7 @@ class SectoredCache {
   }
   /// Last, the index of a line that will be replaced.
   void prefetch_replaced(const CacheAccess& access) const {
-    if (access.line != none) return;
+    if (access.line != none || line_index_.likely(line_address(access.address)) != none) return;
     const Set& set = sets_[set_of(access)];
     if (set.used == ways_ && set.oldest != none) line_index_.prefetch(lines_[set.oldest].tag);
   }
