@@ -201,14 +201,11 @@ void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
     for (size_t i = 0; i < waiting; ++i) use(requests_[i]);
     for (size_t i = 0; i < arriving; ++i) use(near_[i].request);
   };
-  for_each([this](const SliceRequest& r) { cache_.prefetch_access(r.address); });
-  bool some_miss = false;
+  for_each([this](const SliceRequest& r) { cache_.prefetch_access(access_of(r)); });
   for_each([&](const SliceRequest& r) {
     CacheAccess access = access_of(r);
-    cache_.prefetch_found(access);
-    some_miss |= access.line == CacheAccess::unknown;
+    if (cache_.prefetch_found(access)) cache_.prefetch_replaced(access);
   });
-  if (some_miss) for_each([this](const SliceRequest& r) { cache_.prefetch_replaced(access_of(r)); });
 }
 
 inline void L2Slice::take_far_data(uint64_t cycle) {

@@ -153,7 +153,7 @@ class alignas(64) L2Slice {
   /// As SectoredCache::insert().
   CacheInsertion insert(uint64_t address, bool modified, uint32_t sectors = 1);
   /// Invalidates the copy of a sector whose home is in another partition.
-  void drop_copy(uint64_t address) { cache().drop(address); }
+  void drop_copy(uint64_t address) { cache().drop(address, map_.set_of(address)); }
   const SectoredCache& cache() const { return cache_; }
   SectoredCache& cache() {
     refused_ = false;

@@ -11,6 +11,7 @@
 #include "timing/memory/hash.hpp"
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/request.hpp"
+#include "timing/memory/tag_store.hpp"
 #include "timing/memory/write_policy.hpp"
 #include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
@@ -97,23 +98,26 @@ class SectoredCache {
   void fill(uint32_t mshr, uint64_t address, uint64_t time);
   /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the indices or the
   /// MSHR, then the line that they name.
-  void prefetch_access(uint64_t address) const {
-    line_index_.prefetch(line_address(address));
-    mshr_lists_.prefetch(unit_address(address));
+  void prefetch_access(const CacheAccess& access) const {
+    tags_.prefetch(line_address(access.address), [&] { return set_of(access); });
+    mshr_lists_.prefetch(unit_address(access.address));
   }
   /// Next, what access() will touch beyond the indices: the line, or the first candidate for replacement.
-  void prefetch_found(CacheAccess& access) const {
-    access.line = line_index_.likely(line_address(access.address));
-    const uint32_t line = access.line != none ? access.line : sets_[set_of(access)].oldest;
-    if (line == none) return;
+  /// Returns whether there is more, for prefetch_replaced().
+  bool prefetch_found(CacheAccess& access) const {
+    access.line = tags_.likely(line_address(access.address), [&] { return set_of(access); });
+    const uint32_t line = access.line != none ? access.line : tags_.oldest(set_of(access));
+    if (line == none) return false;
     simt::prefetch(&lines_[line]);
-    simt::prefetch(&links_[line]);
+    tags_.prefetch_order(line);
+    return access.line == none && tags_.indexed();
   }
   /// Last, the index of a line that will be replaced.
   void prefetch_replaced(const CacheAccess& access) const {
-    if (access.line != none || line_index_.likely(line_address(access.address)) != none) return;
-    const Set& set = sets_[set_of(access)];
-    if (set.used == ways_ && set.oldest != none) line_index_.prefetch(lines_[set.oldest].tag);
+    const uint32_t set = set_of(access);
+    if (access.line != none || tags_.used(set) < ways_) return;
+    const uint64_t tag = lines_[tags_.oldest(set)].tag;
+    tags_.prefetch(tag, [&] { return set; });
   }
   void prefetch_mshr(uint32_t mshr, uint64_t address) const {
     simt::prefetch(&mshrs_[mshr]);
@@ -132,8 +136,8 @@ class SectoredCache {
   /// completely. sectors: bit per 32 bytes, from the address on.
   CacheInsertion insert(const CacheAccess& access, uint32_t sectors = 1);
   void invalidate();
-  /// Invalidates an unmodified sector if it is present.
-  void drop(uint64_t address);
+  /// Invalidates an unmodified sector of that set if it is present.
+  void drop(uint64_t address, uint32_t set);
 
   /// The lines that hold a tag, set by set, in replacement order. Sectors being read count as arrived.
   std::vector<CacheLine> contents() const;
@@ -160,15 +164,7 @@ class SectoredCache {
     uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
     uint8_t readable = 0;                           // modified sectors with all bytes known
     uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
-    bool in_order = false;                          // holds a tag
-  };
-  /// In the set's replacement order, oldest first.
-  struct Link {
-    uint32_t previous = none, next = none;
-  };
-  struct Set {
-    uint32_t oldest = none, newest = none;
-    uint32_t used = 0;  // lines that hold a tag; a set takes its lines in order
+    bool holds_tag = false;
   };
   struct Waiting {
     uint64_t token = 0;
@@ -205,9 +201,6 @@ class SectoredCache {
   uint32_t find_victim(uint32_t set) const;
   bool evictable(const Line& line) const;
 
-  void unlink(uint32_t set, uint32_t line);
-  void append(uint32_t set, uint32_t line);
-
   /// Gives the victim `line` the tag of `access`; its modified sectors go to the miss queue.
   void replace(uint32_t line, const CacheAccess& access);
   void touch(uint32_t line, uint64_t time);
@@ -219,15 +212,19 @@ class SectoredCache {
   void pass_on(const CacheAccess& access);
   bool miss_queue_full(uint32_t extra) const { return misses_.size() + extra >= spec_.miss_queue; }
 
-  uint32_t find_line(uint64_t line_address) const {
-    return line_index_.find(line_address, [this](uint32_t line) { return lines_[line].tag; });
+  bool holds(uint32_t line, uint64_t line_address) const {
+    return line < lines_.size() && lines_[line].tag == line_address && lines_[line].holds_tag;
+  }
+  template <typename SetOf>
+  uint32_t find_line(uint64_t line_address, SetOf set_of) const {
+    return tags_.find(line_address, set_of, [this](uint32_t line) { return lines_[line].tag; });
   }
   uint32_t find_line(const CacheAccess& access) const {
     const uint64_t address = line_address(access.address);
-    const bool known =
-        access.line < lines_.size() && lines_[access.line].tag == address && lines_[access.line].in_order;
-    return known ? access.line : find_line(address);
+    return holds(access.line, address) ? access.line : find_line(address, [&] { return set_of(access); });
   }
+  /// Without the set that the caller of access() may have chosen, which takes long.
+  uint32_t find_in_any_set(uint64_t line_address) const;
   uint32_t find_mshr(uint64_t unit_address) const {
     return mshr_lists_.find(
         unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; },
@@ -251,10 +248,8 @@ class SectoredCache {
   uint64_t inverse_ways_ = 0;  // 2^64 / ways, rounded up: exact for numbers of 32 bits
   bool allocate_on_miss_;
   std::vector<Line> lines_;
-  std::vector<Link> links_;                                 // of the lines
   std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
-  std::vector<Set> sets_;
-  AddressIndex line_index_;
+  TagStore tags_;
   uint64_t modified_lines_ = 0;
   uint64_t free_lines_ = 0;
 
