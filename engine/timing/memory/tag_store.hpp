@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #include "isa/prefetch.hpp"
 #include "timing/memory/address_index.hpp"
 
@@ -181,11 +185,20 @@ class TagStore {
   uint64_t byte_of(uint64_t tag) const { return (tag >> shift_) * 0x9e3779b97f4a7c15u >> 56; }
   /// The ways whose tag may be this one.
   uint32_t candidates(const NarrowSet& set, uint64_t tag) const {
+    uint32_t found = 0;
+#if defined(__SSE2__)
+    const __m128i bytes = _mm_set1_epi8(static_cast<char>(byte_of(tag)));
+    const auto* tags = reinterpret_cast<const __m128i*>(set.tags.data());
+    for (int i = 0; i < 2; ++i)
+      found |= static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128(tags + i), bytes)))
+               << 16 * i;
+#else
     const uint64_t bytes = ones * byte_of(tag);
-    uint64_t found = 0;
     for (uint32_t i = 0; i < set.tags.size(); ++i)
-      found |= (zero_bytes(set.tags[i] ^ bytes) >> 7) * 0x0102040810204080u >> 56 << 8 * i;
-    return static_cast<uint32_t>(found) & ((1u << set.used()) - 1);
+      found |= static_cast<uint32_t>((zero_bytes(set.tags[i] ^ bytes) >> 7) * 0x0102040810204080u >> 56)
+               << 8 * i;
+#endif
+    return found & ((1u << set.used()) - 1);
   }
   void unlink(uint32_t set, uint32_t line) {
     const Link link = links_[line];
