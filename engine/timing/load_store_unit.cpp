@@ -249,8 +249,7 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
       if (!r.write && !is_fetch(r) && !(r.token & (bypass_token | store_token))) use(r);
     }
   };
-  for_each_fill(
-      [this](const MemoryReply& r) { l1_.prefetch_mshr(static_cast<uint32_t>(r.token), r.address); });
+  for_each_fill([this](const MemoryReply& r) { l1_.prefetch_mshr(static_cast<uint32_t>(r.token)); });
   for_each_fill([this](const MemoryReply& r) {
     const auto mshr = static_cast<uint32_t>(r.token);
     l1_.prefetch_line(mshr);

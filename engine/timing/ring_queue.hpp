@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "isa/prefetch.hpp"
+
 namespace simt {
 
 /// A first-in, first-out queue in one array that grows and never shrinks. Unlike std::deque it allocates
@@ -21,6 +23,9 @@ class RingQueue {
   /// Counted from the front.
   T& operator[](size_t i) { return items_[place(i)]; }
   const T& operator[](size_t i) const { return items_[place(i)]; }
+
+  /// Brings the item at `i` into the host's caches, if there is one.
+  void prefetch(size_t i) const { simt::prefetch(&items_[place(i)]); }
 
   void push_back(T item) {
     if (size_ == capacity_) grow();

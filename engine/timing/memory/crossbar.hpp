@@ -229,6 +229,7 @@ class Crossbar {
     RingQueue<Packet>& queue = queues_[input];
     move(input, queue.front());
     queue.pop_front();
+    queue.prefetch(1);
     next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
     const uint32_t word = input / 64;
     const uint64_t bit = uint64_t{1} << (input % 64);

@@ -145,9 +145,7 @@ class alignas(64) L2Slice {
   /// Bring what the look-ups before L2 cycle `end`, and fills with data from DRAM, will touch into the host's
   /// caches.
   void prefetch_accesses(uint64_t begin, uint64_t end);
-  void prefetch_mshr(const DramRequest& request) const {
-    cache_.prefetch_mshr(request.mshr, request.address);
-  }
+  void prefetch_mshr(const DramRequest& request) const { cache_.prefetch_mshr(request.mshr); }
   void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().

@@ -34,14 +34,16 @@ SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
       allocate_on_miss_(spec.allocation == CacheAllocation::OnMiss),
       // A line that is allocated when its data arrives may be in another set than the access's.
       tags_(spec.line_bytes, allocate_on_miss_),
-      mshr_lists_(unit_bytes_) {
+      mshrs_without_line_(unit_bytes_) {
   resize();
 }
 
 void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
   inverse_ways_ = ways_ > 0 ? ~uint64_t{0} / ways_ + 1 : 0;
+  for (uint32_t line = 0; line < lines_.size(); ++line) detach_mshrs(line);
   lines_.assign(count, Line{});
+  mshrs_of_.assign(count, {});
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   tags_.resize(spec_.sets, ways_);
@@ -68,7 +70,10 @@ void SectoredCache::invalidate() {
     const uint32_t used = tags_.used(s);
     if (used == 0) continue;
     tags_.clear(s, [this](uint32_t line) { return lines_[line].tag; });
-    std::fill_n(lines_.begin() + s * ways_, used, Line{});
+    for (uint32_t line = s * ways_; line < s * ways_ + used; ++line) {
+      detach_mshrs(line);
+      lines_[line] = Line{};
+    }
   }
   modified_lines_ = 0;
   free_lines_ = lines_.size();
@@ -165,6 +170,7 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
       miss.slot = access.slot;
       misses_.push_back(miss);
     }
+    detach_mshrs(line);
     tags_.replace(set, line, l.tag, tag);
   } else {
     tags_.take(set, line, tag);
@@ -202,11 +208,28 @@ inline uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
   mshrs_[mshr].line = line;
-  mshr_lists_.insert(
-      address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
-      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
   ++mshrs_used_;
+  if (line == none) {
+    add_mshr_without_line(mshr);
+  } else {
+    lines_[line].mshrs |= static_cast<uint8_t>(1u << sector_of(address));
+    mshrs_of_[line][sector_of(address)] = mshr;
+  }
   return mshr;
+}
+
+void SectoredCache::add_mshr_without_line(uint32_t mshr) {
+  mshrs_without_line_.insert(
+      mshrs_[mshr].address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
+      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
+}
+
+inline void SectoredCache::detach_mshrs(uint32_t line) {
+  for (uint32_t rest = lines_[line].mshrs; rest; rest &= rest - 1) {
+    const uint32_t mshr = mshrs_of_[line][static_cast<uint32_t>(std::countr_zero(rest))];
+    mshrs_[mshr].line = none;
+    add_mshr_without_line(mshr);
+  }
 }
 
 inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
@@ -230,9 +253,13 @@ inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
 }
 
 inline void SectoredCache::free_mshr(uint32_t mshr) {
-  mshr_lists_.erase(mshrs_[mshr].address, mshr,
-                    [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
-  mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
+  Mshr& m = mshrs_[mshr];
+  if (m.line == none)
+    mshrs_without_line_.erase(m.address, mshr,
+                              [this](uint32_t n) -> uint32_t& { return mshrs_[n].next_in_list; });
+  else
+    lines_[m.line].mshrs &= static_cast<uint8_t>(~(1u << sector_of(m.address)));
+  m.next = std::exchange(free_mshr_, mshr);
   --mshrs_used_;
 }
 
@@ -258,7 +285,7 @@ inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, 
   // A miss may send a fetch and a write-back.
   if (miss_queue_full(1)) return refuse(CacheFailure::MissQueue);
   const uint64_t unit = unit_address(access.address);
-  uint32_t mshr = find_mshr(unit);
+  uint32_t mshr = find_mshr(unit, found == Probe::Miss ? none : line);
   const bool merged = mshr != none;
   if (merged && mshrs_[mshr].count >= spec_.mshr_merge) return refuse(CacheFailure::MshrMerge);
   if (!merged && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
@@ -362,7 +389,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
   const uint64_t unit = unit_address(access.address);
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
-  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_)
+  if (fetches && mshrs_used_ >= mshr_limit_ && find_mshr(unit, found == Probe::Miss ? none : line) == none)
     return refuse(CacheFailure::MshrEntries);
   if (write_policy_.through || spec_.write_allocation == CacheWriteAllocation::WriteAllocate) pass_on(access);
   const uint32_t sector = sector_of(access.address);
@@ -373,7 +400,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   if (found == Probe::HitReserved || fetches) {
     // The sector is both read and written: it stays modified, and is complete once the data arrives.
     if (found != Probe::HitReserved) {
-      if (find_mshr(unit) == none) {
+      if (find_mshr(unit, line) == none) {
         CacheMiss miss;
         miss.mshr = add_mshr(unit, line);
         miss.address = unit;
@@ -390,7 +417,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
     uint32_t& written = written_[line][sector];
     written = l.modified_on_fill & bit ? written | access.byte_mask : access.byte_mask;
     l.modified_on_fill |= bit;
-    if (const uint32_t mshr = find_mshr(unit); mshr != none && mshrs_[mshr].arrived)
+    if (const uint32_t mshr = find_mshr(unit, line); mshr != none && mshrs_[mshr].arrived)
       arrive(line, sector, mshr);
     return outcome;
   }
@@ -400,7 +427,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
 
 void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   uint32_t line = mshrs_[mshr].line;
-  if (!holds(line, line_address(address))) line = find_in_any_set(line_address(address));
+  if (line == none) line = find_in_any_set(line_address(address));
   const uint32_t sector = sector_of(address);
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
@@ -478,7 +505,7 @@ std::vector<CacheLine> SectoredCache::contents() const {
         const auto bit = static_cast<uint8_t>(1u << sector);
         if ((l.modified | l.modified_on_fill) & bit) line.written[sector] = written_[number][sector];
         if (!(l.reserved & bit)) continue;
-        const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_);
+        const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_, number);
         const bool atomic = mshr != none && mshrs_[mshr].atomic;
         if (atomic) line.written[sector] = ~0u;
         const bool modified = atomic || (l.modified_on_fill & bit);

@@ -91,7 +91,8 @@ class SectoredCache {
 
   /// The next level delivered the sector (line).
   void fill(uint64_t address, uint64_t time) {
-    const uint32_t mshr = find_mshr(unit_address(address));
+    const uint32_t line = find_line(line_address(address), [&] { return set_of(address); });
+    const uint32_t mshr = find_mshr(unit_address(address), line);
     if (mshr != none) fill(mshr, address, time);
   }
   /// The same, with the MSHR that the miss named.
@@ -100,7 +101,6 @@ class SectoredCache {
   /// MSHR, then the line that they name.
   void prefetch_access(const CacheAccess& access) const {
     tags_.prefetch(line_address(access.address), [&] { return set_of(access); });
-    mshr_lists_.prefetch(unit_address(access.address));
   }
   /// Next, what access() will touch beyond the indices: the line, or the first candidate for replacement.
   /// Returns whether there is more, for prefetch_replaced().
@@ -119,10 +119,7 @@ class SectoredCache {
     const uint64_t tag = lines_[tags_.oldest(set)].tag;
     tags_.prefetch(tag, [&] { return set; });
   }
-  void prefetch_mshr(uint32_t mshr, uint64_t address) const {
-    simt::prefetch(&mshrs_[mshr]);
-    mshr_lists_.prefetch(unit_address(address));
-  }
+  void prefetch_mshr(uint32_t mshr) const { simt::prefetch(&mshrs_[mshr]); }
   /// Of the access that waits longest for the data of an MSHR.
   uint64_t token_of(uint32_t mshr) const { return mshrs_[mshr].token; }
   void prefetch_line(uint32_t mshr) const { simt::prefetch(lines_.data() + mshrs_[mshr].line); }
@@ -164,6 +161,7 @@ class SectoredCache {
     uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
     uint8_t readable = 0;                           // modified sectors with all bytes known
     uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
+    uint8_t mshrs = 0;                              // sectors that have one, in mshrs_of_
     bool holds_tag = false;
   };
   struct Waiting {
@@ -176,8 +174,8 @@ class SectoredCache {
     uint32_t second = none, last = none;  // the others, in waiting_
     uint32_t count = 0;                   // accesses merged since it was taken
     uint32_t next = none;                 // whose data has arrived, or that is free
-    uint32_t line = none;                 // that waits for the data, unless it has been invalidated since
-    uint32_t next_in_list = none;         // of mshr_lists_
+    uint32_t line = none;                 // that it was taken for, while that has its tag
+    uint32_t next_in_list = none;         // of mshrs_without_line_
     bool atomic = false;
     bool arrived = false;  // the data; accesses may still wait for their turn
   };
@@ -225,11 +223,18 @@ class SectoredCache {
   }
   /// Without the set that the caller of access() may have chosen, which takes long.
   uint32_t find_in_any_set(uint64_t line_address) const;
-  uint32_t find_mshr(uint64_t unit_address) const {
-    return mshr_lists_.find(
+  /// Of a sector, or line, and the line that holds its tag; none if there is no such line.
+  uint32_t find_mshr(uint64_t unit_address, uint32_t line) const {
+    if (line != none && lines_[line].mshrs >> sector_of(unit_address) & 1)
+      return mshrs_of_[line][sector_of(unit_address)];
+    if (mshrs_without_line_.empty()) return none;
+    return mshrs_without_line_.find(
         unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; },
         [this](uint32_t mshr) { return mshrs_[mshr].next_in_list; });
   }
+  /// The line loses its tag: its MSHRs are found without it from now on.
+  void detach_mshrs(uint32_t line);
+  void add_mshr_without_line(uint32_t mshr);
   uint32_t add_mshr(uint64_t address, uint32_t line);
   /// The data of an MSHR is in the sector, if that is reserved.
   void arrive(uint32_t line, uint32_t sector, uint32_t mshr);
@@ -255,7 +260,8 @@ class SectoredCache {
 
   std::vector<Mshr> mshrs_;
   uint32_t free_mshr_ = none;
-  AddressLists mshr_lists_;
+  std::vector<std::array<uint32_t, max_sectors>> mshrs_of_;  // the lines, by sector
+  AddressLists mshrs_without_line_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;
   std::vector<Waiting> waiting_;
