@@ -88,7 +88,7 @@ void L2Slice::send_data(const SliceRequest& request, uint64_t cycle) {
 inline void L2Slice::answer(const SliceRequest& request, uint64_t cycle) {
   if (request.of_slice) return send_data(request, cycle);
   if (request.kind == AccessKind::L1Writeback) return;
-  ReplyPacket reply;
+  ReplyPacket& reply = replies_.add();
   reply.flits = packet_flits_[!request.write];
   reply.address = request.address;
   reply.token = request.token;
@@ -96,7 +96,6 @@ inline void L2Slice::answer(const SliceRequest& request, uint64_t cycle) {
   reply.slot = request.slot;
   reply.kind = request.kind;
   reply.write = request.write;
-  replies_.push_back(reply);
   outputs_.replies |= in_outputs_;
 }
 

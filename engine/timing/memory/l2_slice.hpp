@@ -64,10 +64,13 @@ class alignas(64) L2Slice {
   void arrive(const SliceRequest& packet, uint64_t cycle) {
     const bool far = partitioned_ && partitions_.of_port(packet.asker) != partition_;
     const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-    if (far)
+    if (far) {
       insert_by_time(far_, {ready, packet});
-    else
-      near_.push_back({ready, packet});
+    } else {
+      Delayed& delayed = near_.add();
+      delayed.ready = ready;
+      delayed.request = packet;
+    }
     if (packet.sectors > 1) add_sectors(far ? far_ : near_, ready, packet);
     wake_ = std::min(wake_, ready);
   }

@@ -155,11 +155,20 @@ void MemorySystem::advance_requests(Cycle end) {
       const AddressMap::Home home = map_.home_of(r.address);
       const uint32_t to = partitions_.slice_for(r, home.slice);
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-      request_network_.queue(sm).push_back(
-          {core_to_network_.after(r.cycle),
-           packet_flits_[carries_data],
-           {r.address, r.token, r.byte_mask, home.set, r.sm, r.slot, r.kind, r.sectors, r.write},
-           static_cast<uint16_t>(to)});
+      RequestPacket& packet = request_network_.queue(sm).add();
+      packet.tick = core_to_network_.after(r.cycle);
+      packet.flits = packet_flits_[carries_data];
+      packet.output = static_cast<uint16_t>(to);
+      packet.request.address = r.address;
+      packet.request.token = r.token;
+      packet.request.byte_mask = r.byte_mask;
+      packet.request.set = home.set;
+      packet.request.asker = r.sm;
+      packet.request.slot = r.slot;
+      packet.request.kind = r.kind;
+      packet.request.sectors = r.sectors;
+      packet.request.write = r.write;
+      packet.request.of_slice = false;
     }
     requests.clear();
     request_network_.notice(sm);
@@ -183,7 +192,9 @@ void MemorySystem::advance_requests(Cycle end) {
         [&](uint32_t sm, const RequestPacket& packet) {
           SlicePort& port = slices_[packet.output];
           port.busy_until = tick + packet.flits;
-          port.buffer.push_back({l2_cycle, packet.request});
+          Arrival& arrival = port.buffer.add();
+          arrival.l2_cycle = l2_cycle;
+          arrival.request = packet.request;
           ++port.channel->arriving;
           ports_[sm].departures.push_back(left);
           slot = packet.request.slot;

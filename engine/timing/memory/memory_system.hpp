@@ -86,8 +86,8 @@ class MemorySystem {
   struct RequestPacket {
     uint64_t tick : 58 = 0;  // as in Crossbar
     uint64_t flits : 6 = 1;
-    SliceRequest request{};
     uint16_t output = 0;
+    SliceRequest request{};
   };
   /// What a window needs to know of a channel that has nothing to do in it.
   struct ChannelState {
