@@ -207,11 +207,12 @@ inline uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
-  mshrs_[mshr].line = line;
   ++mshrs_used_;
   if (line == none) {
     add_mshr_without_line(mshr);
   } else {
+    mshrs_[mshr].line = line;
+    mshrs_[mshr].has_line = 1;
     lines_[line].mshrs |= static_cast<uint8_t>(1u << sector_of(address));
     mshrs_of_[line][sector_of(address)] = mshr;
   }
@@ -221,20 +222,20 @@ inline uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
 void SectoredCache::add_mshr_without_line(uint32_t mshr) {
   mshrs_without_line_.insert(
       mshrs_[mshr].address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
-      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
+      [this](uint32_t m) -> uint32_t& { return mshrs_[m].line; });
 }
 
 inline void SectoredCache::detach_mshrs(uint32_t line) {
   for (uint32_t rest = lines_[line].mshrs; rest; rest &= rest - 1) {
     const uint32_t mshr = mshrs_of_[line][static_cast<uint32_t>(std::countr_zero(rest))];
-    mshrs_[mshr].line = none;
+    mshrs_[mshr].has_line = 0;
     add_mshr_without_line(mshr);
   }
 }
 
 inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
   Mshr& m = mshrs_[mshr];
-  m.atomic |= access.atomic;
+  if (access.atomic) m.atomic = 1;
   if (m.count++ == 0) {
     m.token = access.token;
     return;
@@ -247,16 +248,16 @@ inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
     w = free_waiting_.back();
     free_waiting_.pop_back();
   }
-  waiting_[w] = {access.token, none};
-  (m.second == none ? m.second : waiting_[m.last].next) = w;
-  m.last = w;
+  waiting_[w].token = access.token;
+  waiting_[w].next = none;
+  (m.second == none ? m.second : waiting_[waiting_[m.second].last].next) = w;
+  waiting_[m.second].last = w;
 }
 
 inline void SectoredCache::free_mshr(uint32_t mshr) {
   Mshr& m = mshrs_[mshr];
-  if (m.line == none)
-    mshrs_without_line_.erase(m.address, mshr,
-                              [this](uint32_t n) -> uint32_t& { return mshrs_[n].next_in_list; });
+  if (!m.has_line)
+    mshrs_without_line_.erase(m.address, mshr, [this](uint32_t n) -> uint32_t& { return mshrs_[n].line; });
   else
     lines_[m.line].mshrs &= static_cast<uint8_t>(~(1u << sector_of(m.address)));
   m.next = std::exchange(free_mshr_, mshr);
@@ -427,7 +428,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
 
 void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   uint32_t line = mshrs_[mshr].line;
-  if (line == none) line = find_in_any_set(line_address(address));
+  if (!mshrs_[mshr].has_line) line = find_in_any_set(line_address(address));
   const uint32_t sector = sector_of(address);
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
@@ -441,7 +442,7 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
     if (line != none && !((lines_[line].valid | lines_[line].modified) & bit)) lines_[line].reserved |= bit;
   }
   if (line != none) arrive(line, sector, mshr);
-  mshrs_[mshr].arrived = true;
+  mshrs_[mshr].arrived = 1;
   if (mshrs_[mshr].count == 0) {  // a fetch that only completes a write
     free_mshr(mshr);
     return;
@@ -464,6 +465,7 @@ uint64_t SectoredCache::pop_ready() {
   }
   m.token = waiting_[w].token;
   m.second = waiting_[w].next;
+  if (m.second != none) waiting_[m.second].last = waiting_[w].last;
   free_waiting_.push_back(w);
   return token;
 }

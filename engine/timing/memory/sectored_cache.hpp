@@ -167,17 +167,18 @@ class SectoredCache {
   struct Waiting {
     uint64_t token = 0;
     uint32_t next = none;
+    uint32_t last = none;  // behind the first of an MSHR
   };
   struct Mshr {
     uint64_t address = 0;
-    uint64_t token = 0;                   // of the access that waits longest: most often the only one
-    uint32_t second = none, last = none;  // the others, in waiting_
-    uint32_t count = 0;                   // accesses merged since it was taken
-    uint32_t next = none;                 // whose data has arrived, or that is free
-    uint32_t line = none;                 // that it was taken for, while that has its tag
-    uint32_t next_in_list = none;         // of mshrs_without_line_
-    bool atomic = false;
-    bool arrived = false;  // the data; accesses may still wait for their turn
+    uint64_t token = 0;       // of the access that waits longest: most often the only one
+    uint32_t second = none;   // the others, in waiting_
+    uint32_t next = none;     // whose data has arrived, or that is free
+    uint32_t line = none;     // that it was taken for; or, if !has_line, the next in mshrs_without_line_
+    uint32_t count : 29 = 0;  // accesses merged since it was taken
+    uint32_t has_line : 1 = 0;
+    uint32_t atomic : 1 = 0;
+    uint32_t arrived : 1 = 0;  // the data; accesses may still wait for their turn
   };
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
 
@@ -230,7 +231,7 @@ class SectoredCache {
     if (mshrs_without_line_.empty()) return none;
     return mshrs_without_line_.find(
         unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; },
-        [this](uint32_t mshr) { return mshrs_[mshr].next_in_list; });
+        [this](uint32_t mshr) { return mshrs_[mshr].line; });
   }
   /// The line loses its tag: its MSHRs are found without it from now on.
   void detach_mshrs(uint32_t line);
