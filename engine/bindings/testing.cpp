@@ -231,19 +231,23 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
 std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
     const std::vector<std::vector<std::tuple<uint32_t, uint32_t>>>& queues, uint32_t outputs, bool islip,
     uint64_t cycles, uint32_t look_ahead, uint32_t input_width, uint32_t output_width) {
-  Crossbar crossbar(static_cast<uint32_t>(queues.size()), outputs,
-                    islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin,
-                    {look_ahead, input_width, output_width});
+  struct Packet {
+    uint64_t tick = 0;
+    uint32_t output = 0;
+    uint32_t number = 0;
+  };
+  Crossbar<Packet> crossbar(static_cast<uint32_t>(queues.size()), outputs,
+                            islip ? NetworkArbiter::Islip : NetworkArbiter::RoundRobin,
+                            {look_ahead, input_width, output_width});
   for (uint32_t i = 0; i < queues.size(); ++i) {
-    for (const auto& [output, name] : queues[i])
-      crossbar.queue(i).push_back({0, 1, 1, name, static_cast<uint16_t>(output), 0});
+    for (const auto& [output, name] : queues[i]) crossbar.queue(i).push_back({0, output, name});
     crossbar.notice(i);
   }
   std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> moves;
   for (uint64_t c = 0; c < cycles; ++c)
     crossbar.advance(
         c, [](uint32_t) { return true; },
-        [&](uint32_t input, const Crossbar::Packet& p) { moves.emplace_back(c, input, p.output, p.number); });
+        [&](uint32_t input, const Packet& p) { moves.emplace_back(c, input, p.output, p.number); });
   return moves;
 }
 

@@ -226,22 +226,21 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
       for (size_t i = 0; i < count && bank.queue[i].ready < end; ++i) use(bank.queue[i]);
     }
   };
-  for_each_look_up([this](const BankEntry& e) {
-    l1_.prefetch_access(e.transaction.address);
-    simt::prefetch(&pool_[e.in_flight]);
-  });
   const auto access_of = [](const BankEntry& e) {
     CacheAccess access;
     access.address = e.transaction.address;
     access.line = e.line;
     return access;
   };
+  for_each_look_up([&](const BankEntry& e) {
+    l1_.prefetch_access(access_of(e));
+    simt::prefetch(&pool_[e.in_flight]);
+  });
   bool some_miss = false;
   for_each_look_up([&](BankEntry& e) {
     CacheAccess access = access_of(e);
-    l1_.prefetch_found(access);
+    some_miss |= l1_.prefetch_found(access);
     e.line = access.line;
-    some_miss |= e.line == CacheAccess::unknown;
   });
   if (some_miss) for_each_look_up([&](const BankEntry& e) { l1_.prefetch_replaced(access_of(e)); });
   const auto for_each_fill = [&](auto use) {
@@ -250,8 +249,7 @@ void LoadStoreUnit::prefetch(Cycle begin, Cycle end, const std::vector<MemoryRep
       if (!r.write && !is_fetch(r) && !(r.token & (bypass_token | store_token))) use(r);
     }
   };
-  for_each_fill(
-      [this](const MemoryReply& r) { l1_.prefetch_mshr(static_cast<uint32_t>(r.token), r.address); });
+  for_each_fill([this](const MemoryReply& r) { l1_.prefetch_mshr(static_cast<uint32_t>(r.token)); });
   for_each_fill([this](const MemoryReply& r) {
     const auto mshr = static_cast<uint32_t>(r.token);
     l1_.prefetch_line(mshr);

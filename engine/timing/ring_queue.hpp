@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "isa/prefetch.hpp"
+
 namespace simt {
 
 /// A first-in, first-out queue in one array that grows and never shrinks. Unlike std::deque it allocates
@@ -22,9 +24,19 @@ class RingQueue {
   T& operator[](size_t i) { return items_[place(i)]; }
   const T& operator[](size_t i) const { return items_[place(i)]; }
 
-  void push_back(T item) {
+  /// Brings the item at `i` into the host's caches, if there is one.
+  void prefetch(size_t i) const {
+    const T* item = &items_[place(i)];
+    simt::prefetch(item);
+    simt::prefetch(reinterpret_cast<const char*>(item + 1) - 1);
+  }
+
+  void push_back(T item) { add() = std::move(item); }
+  /// An item at the end, whose value is old. To write its members there, one by one, spares the host from
+  /// reading them together just after.
+  T& add() {
     if (size_ == capacity_) grow();
-    items_[place(size_++)] = std::move(item);
+    return items_[place(size_++)];
   }
   void pop_front() {
     // A queue that runs empty begins again at the first place: the host's caches hold few of a short queue's.

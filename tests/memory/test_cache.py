@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +84,44 @@ def test_fifo_evicts_the_oldest_whatever_was_used() -> None:
     assert c.access(0) == "hit"
     read_in(c, 2 * LINE)
     assert not c.contains(0) and c.contains(LINE)
+
+
+@pytest.mark.parametrize("replacement", ["lru", "fifo"])
+@pytest.mark.parametrize("ways", [3, 8, 24, 31, 32, 70])
+def test_the_order_of_a_set_of_any_width(ways: int, replacement: str) -> None:
+    """Sets of up to 31 ways are kept in another form than wider ones."""
+    c = cache(sets=2, ways=ways, replacement=replacement)
+    rng = random.Random(ways)
+    orders: list[list[int]] = [[], []]  # oldest first
+    for _ in range(40 * ways):
+        line = rng.randrange(3 * ways)
+        order = orders[line % 2]
+        assert c.contains(line * LINE) == (line in order)
+        if line in order:
+            assert c.access(line * LINE) == "hit"
+            if replacement == "fifo":
+                continue
+            order.remove(line)
+        else:
+            read_in(c, line * LINE)
+            del order[: len(order) == ways]
+        order.append(line)
+
+
+@pytest.mark.parametrize("ways", [4, 40])
+def test_reads_outlive_the_lines_they_were_made_for(ways: int) -> None:
+    c = cache("l1", ways=ways, write_policy="write_through", mshr_merge=3)
+    c.access(0, token=11)
+    c.invalidate()
+    assert c.access(0, token=12) == "miss"  # waits in the first one's MSHR
+    c.set_ways(2)
+    assert c.access(0, token=13) == "miss"
+    assert c.access(0, token=14) == "reservation_fail"
+    assert c.failure() == "mshr_merge"
+    assert [m[0] for m in c.misses()] == [0]
+    c.fill(0)
+    assert c.contains(0)
+    assert c.ready() == [11, 12, 13]
 
 
 def test_a_set_with_every_way_reserved_refuses() -> None:

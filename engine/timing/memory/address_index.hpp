@@ -107,6 +107,7 @@ class AddressLists {
   explicit AddressLists(uint32_t unit_bytes)
       : shift_(static_cast<uint32_t>(std::bit_width(unit_bytes) - 1)) {}
 
+  bool empty() const { return used_ == 0; }
   /// next_of(number): the entry's link, a reference.
   template <typename AddressOf, typename NextOf>
   uint32_t find(uint64_t address, AddressOf address_of, NextOf next_of) const {
@@ -114,7 +115,6 @@ class AddressLists {
     while (number != none && address_of(number) != address) number = next_of(number);
     return number;
   }
-  void prefetch(uint64_t address) const { simt::prefetch(&heads_[list_of(address)]); }
   /// The address must not be there.
   template <typename AddressOf, typename NextOf>
   void insert(uint64_t address, uint32_t number, AddressOf address_of, NextOf next_of) {

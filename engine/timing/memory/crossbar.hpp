@@ -32,18 +32,11 @@ inline std::array<uint32_t, 2> packet_flits(const InterconnectSpec& spec) {
 /// to ascending outputs can send several per cycle; packets behind a blocked head wait (as in GPGPU-Sim).
 /// Uniform traffic then achieves 2 - sqrt(2) of the bandwidth (Karol, Hluchyj, Morgan, IEEE Transactions on
 /// Communications 1987), and more if outputs look ahead (section V there).
+///
+/// A packet has a `tick`, the interconnect cycle from which the outputs see it, and an `output`.
+template <typename Packet>
 class Crossbar {
  public:
-  /// Packets stay where they are; what moves is their number.
-  struct Packet {
-    uint64_t tick : 50 = 0;  ///< interconnect cycle from which the outputs see it
-    uint64_t flits : 6 = 1;
-    uint64_t sectors : 8 = 1;
-    uint32_t number = 0;
-    uint16_t output = 0;
-    uint16_t slot = 0;  ///< launch slot
-  };
-
   Crossbar(uint32_t inputs, uint32_t outputs, NetworkArbiter arbiter, CrossbarPorts ports)
       : inputs_(inputs),
         outputs_(outputs),
@@ -221,22 +214,22 @@ class Crossbar {
     size_t at = 0;
     if (ports_.look_ahead > 1)
       while (queue[at].output != output) ++at;
-    const Packet packet = queue[at];
+    move(input, queue[at]);
     queue.erase(at);
     waiting_inputs_ -= --shown_[input] == 0;
     bool more = false;  // for the same output
     for (; at < shown_[input] && !more; ++at) more = queue[at].output == output;
     if (!more) withdraw(input, output);
     show_next(input, tick);
-    move(input, packet);
   }
 
   /// take(), where outputs see only the heads of the queues, and the input's turn is over.
   template <typename Move>
   void take_head(uint32_t input, uint32_t output, uint64_t tick, Move& move) {
     RingQueue<Packet>& queue = queues_[input];
-    const Packet packet = queue.front();
+    move(input, queue.front());
     queue.pop_front();
+    queue.prefetch(1);
     next_input_[output] = input + 1 < inputs_ ? input + 1 : 0;
     const uint32_t word = input / 64;
     const uint64_t bit = uint64_t{1} << (input % 64);
@@ -254,7 +247,6 @@ class Crossbar {
       --waiting_inputs_;
       if (!queue.empty()) await_next(input);
     }
-    move(input, packet);
   }
 
   uint32_t inputs_, outputs_;

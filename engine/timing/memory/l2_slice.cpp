@@ -8,6 +8,7 @@ namespace simt {
 L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
                  SliceOutputs& outputs, std::vector<Counters>& counters)
     : outputs_(outputs),
+      packet_flits_(packet_flits(spec.interconnect)),
       in_outputs_(uint32_t{1} << slice % spec.address_map.slices_per_channel),
       partition_(partitions.of_slice(slice)),
       partitioned_(partitions.count() > 1),
@@ -18,48 +19,15 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       partitions_(partitions),
       counters_(counters),
       activity_(counters.size()),
-      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {
-  // Room for about as many as are on their way, in the queue and in MSHRs.
-  accesses_.reserve(spec.l2.latency + spec.l2.request_queue + spec.l2.slice.mshr_entries);
-}
+      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
 
-inline uint32_t L2Slice::take_place() {
-  if (free_accesses_.empty()) {
-    accesses_.emplace_back();
-    return static_cast<uint32_t>(accesses_.size() - 1);
+void L2Slice::add_sectors(RingQueue<Delayed>& queue, uint64_t ready, const SliceRequest& packet) {
+  for (uint32_t s = 1; s < packet.sectors; ++s) {
+    SliceRequest request = packet;
+    request.address += uint64_t{s} * sector_bytes;
+    request.set = map_.set_of(request.address);
+    insert_by_time(queue, {ready, request});
   }
-  const uint32_t place = free_accesses_.back();
-  free_accesses_.pop_back();
-  if (!free_accesses_.empty()) simt::prefetch(&accesses_[free_accesses_.back()]);
-  return place;
-}
-
-uint32_t L2Slice::place_of_sector(uint32_t packet, uint32_t sector) {
-  const uint32_t place = take_place();
-  accesses_[place] = accesses_[packet];
-  CacheAccess& asked = accesses_[place].asked;
-  asked.address += uint64_t{sector} * sector_bytes;
-  asked.token = place;
-  asked.set = map_.set_of(asked.address);
-  return place;
-}
-
-uint32_t L2Slice::place(const MemoryRequest& packet, uint32_t set) {
-  const uint32_t place = take_place();
-  Access& access = accesses_[place];
-  access.asked.address = packet.address;
-  access.asked.token = place;
-  access.asked.set = set;
-  access.asked.line = CacheAccess::unknown;
-  access.asked.byte_mask = packet.byte_mask;
-  access.asked.write = packet.write;
-  access.asked.atomic = packet.kind == AccessKind::Atomic;
-  access.asked.kind = packet.kind;
-  access.asked.slot = packet.slot;
-  access.token = packet.token;
-  access.asker = an_sm;
-  access.port = packet.sm;
-  return place;
 }
 
 inline void L2Slice::drop_outdated(uint64_t cycle) {
@@ -70,14 +38,15 @@ inline void L2Slice::drop_outdated(uint64_t cycle) {
 void L2Slice::arrive_from_far(const FarMessage& message) {
   switch (message.kind) {
     case FarKind::Read: {
-      MemoryRequest read;
+      SliceRequest read;
       read.address = message.address;
       read.token = message.mshr;
+      read.set = map_.set_of(read.address);
+      read.asker = static_cast<uint16_t>(message.from);
+      read.of_slice = true;
       read.kind = message.access;
       read.slot = message.slot;
-      const uint32_t access = place(read, map_.set_of(read.address));
-      accesses_[access].asker = message.from;
-      insert_by_time(asked_, {message.ready, access});
+      insert_by_time(asked_, {message.ready, read});
       wake_ = std::min(wake_, message.ready);
       break;
     }
@@ -106,25 +75,28 @@ void L2Slice::tell_of_write(uint64_t address, uint64_t cycle) {
   }
 }
 
-void L2Slice::send_data(const Access& access, uint64_t cycle) {
+void L2Slice::send_data(const SliceRequest& request, uint64_t cycle) {
   FarMessage message;
   message.ready = cycle + partitions_.back();
-  message.address = access.asked.address;
-  message.to = access.asker;
-  message.mshr = static_cast<uint32_t>(access.token);
+  message.address = request.address;
+  message.to = request.asker;
+  message.mshr = static_cast<uint32_t>(request.token);
   message.kind = FarKind::Data;
   far_messages_.push_back(message);
 }
 
-inline void L2Slice::answer(uint32_t place, uint64_t cycle) {
-  const Access& access = accesses_[place];
-  if (access.asker == an_sm && access.asked.kind != AccessKind::L1Writeback) {
-    replies_.push_back(place);
-    outputs_.replies |= in_outputs_;
-    return;
-  }
-  if (access.asker != an_sm) send_data(access, cycle);
-  release(place);
+inline void L2Slice::answer(const SliceRequest& request, uint64_t cycle) {
+  if (request.of_slice) return send_data(request, cycle);
+  if (request.kind == AccessKind::L1Writeback) return;
+  ReplyPacket& reply = replies_.add();
+  reply.flits = packet_flits_[!request.write];
+  reply.address = request.address;
+  reply.token = request.token;
+  reply.output = request.asker;
+  reply.slot = request.slot;
+  reply.kind = request.kind;
+  reply.write = request.write;
+  outputs_.replies |= in_outputs_;
 }
 
 inline void L2Slice::occupy_atomic_unit(uint32_t words, uint64_t cycle) {
@@ -137,13 +109,26 @@ inline void L2Slice::occupy_atomic_unit(uint32_t words, uint64_t cycle) {
   atomic_unit_parts_ = taken % parts;
 }
 
-inline bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
-  CacheAccess& access = accesses_[place].asked;
+inline CacheAccess L2Slice::access_of(const SliceRequest& request) {
+  CacheAccess access;
+  access.address = request.address;
+  access.set = request.set;
+  access.byte_mask = request.byte_mask;
+  access.write = request.write;
+  access.atomic = request.kind == AccessKind::Atomic;
+  access.kind = request.kind;
+  access.slot = request.slot;
+  return access;
+}
+
+inline bool L2Slice::look_up(const SliceRequest& request, uint64_t cycle) {
+  CacheAccess access = access_of(request);
   const bool lives_far = partitioned_ && partitions_.of_slice(map_.slice_of(access.address)) != partition_;
   // Some MSHRs are reserved for requests from other slices, which never wait for another slice.
   if (lives_far && !access.write &&
       waiting_for_far_ + spec_.l2.slice.mshr_entries / 8 >= spec_.l2.slice.mshr_entries)
     return false;
+  access.token = free_waiting_.empty() ? waiting_.size() : free_waiting_.back();
   access.time = ++access_order_;
   Counters& counters = counters_[access.slot];
   // Likewise, one way of each set is reserved: two slices whose sets wait for each other would deadlock.
@@ -172,25 +157,33 @@ inline bool L2Slice::look_up(uint32_t place, uint64_t cycle) {
   port_free_at_ = cycle + interval;
   if (access.atomic) occupy_atomic_unit(static_cast<uint32_t>(std::popcount(access.byte_mask)) / 4, cycle);
   if (partitioned_ && (access.write || access.atomic)) tell_of_write(access.address, cycle);
-  if (access.write || outcome == CacheOutcome::Hit) answer(place, cycle);
+  if (access.write || outcome == CacheOutcome::Hit) {
+    answer(request, cycle);
+  } else if (free_waiting_.empty()) {
+    waiting_.push_back({request});
+  } else {
+    waiting_[access.token].request = request;
+    free_waiting_.pop_back();
+  }
   return true;
 }
 
 inline void L2Slice::look_up_next(uint64_t cycle) {
   if (!dram_room() || !reply_room() || cycle < port_free_at_) return;
-  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().access, cycle)) {
+  if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().request, cycle)) {
     asked_.pop_front();
     return;
   }
   if (requests_.empty()) return;
-  if (accesses_[requests_.front()].asked.atomic && cycle < atomic_unit_free_at_) return;
+  const SliceRequest& request = requests_.front();
+  if (request.kind == AccessKind::Atomic && cycle < atomic_unit_free_at_) return;
   if (refused_) {
     ++access_order_;
-    ++counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail];
+    ++counters_[request.slot][Counter::l2_reservation_fail];
     return;
   }
   const uint64_t accesses = access_order_;
-  if (look_up(requests_.front(), cycle))
+  if (look_up(request, cycle))
     requests_.pop_front();
   else
     refused_ = access_order_ != accesses;  // it was the cache that refused
@@ -204,16 +197,14 @@ void L2Slice::prefetch_accesses(uint64_t begin, uint64_t end) {
   size_t arriving = std::min(most - waiting, near_.size());
   while (arriving > 0 && near_[arriving - 1].ready >= end) --arriving;
   const auto for_each = [&](auto use) {
-    for (size_t i = 0; i < waiting; ++i) use(accesses_[requests_[i]].asked);
-    for (size_t i = 0; i < arriving; ++i) use(accesses_[near_[i].access].asked);
+    for (size_t i = 0; i < waiting; ++i) use(requests_[i]);
+    for (size_t i = 0; i < arriving; ++i) use(near_[i].request);
   };
-  for_each([this](const CacheAccess& a) { cache_.prefetch_access(a.address); });
-  bool some_miss = false;
-  for_each([&](CacheAccess& a) {
-    cache_.prefetch_found(a);
-    some_miss |= a.line == CacheAccess::unknown;
+  for_each([this](const SliceRequest& r) { cache_.prefetch_access(access_of(r)); });
+  for_each([&](const SliceRequest& r) {
+    CacheAccess access = access_of(r);
+    if (cache_.prefetch_found(access)) cache_.prefetch_replaced(access);
   });
-  if (some_miss) for_each([this](const CacheAccess& a) { cache_.prefetch_replaced(a); });
 }
 
 inline void L2Slice::take_far_data(uint64_t cycle) {
@@ -251,7 +242,7 @@ inline void L2Slice::take_request(uint64_t cycle) {
   if (!far_.empty() && far_.front().ready <= cycle && (!from || far_.front().ready < from->front().ready))
     from = &far_;
   if (!from) return;
-  requests_.push_back(from->front().access);
+  requests_.push_back(from->front().request);
   from->pop_front();
 }
 
@@ -291,11 +282,15 @@ void L2Slice::tick(uint64_t cycle) {
     drop_outdated(cycle);
     take_far_data(cycle);
   }
-  if (cache_.ready() && reply_room()) answer(static_cast<uint32_t>(cache().pop_ready()), cycle);
+  if (cache_.ready() && reply_room()) {
+    const auto place = static_cast<uint32_t>(cache().pop_ready());
+    answer(waiting_[place].request, cycle);
+    free_waiting_.push_back(place);
+  }
   if (!from_dram_.empty()) {
     cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);
     from_dram_.pop_front();
-    if (cache_.ready()) simt::prefetch(&accesses_[cache_.next_ready()]);
+    if (cache_.ready()) simt::prefetch(&waiting_[cache_.next_ready()]);
   }
   if (!cache_.miss_queue_empty() && dram_room()) send_miss(cycle);
   look_up_next(cycle);

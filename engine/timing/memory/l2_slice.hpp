@@ -1,9 +1,11 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "stats/counters.hpp"
 #include "timing/memory/address_map.hpp"
+#include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
 #include "timing/memory/l2_partitions.hpp"
 #include "timing/memory/request.hpp"
@@ -18,6 +20,32 @@ struct SliceActivity {
   uint64_t lookups = 0, hits = 0;  ///< of sectors; a sector missing in a copy is counted at its home slice
 };
 
+/// What a slice is asked for: a sector, or sectors that arrive together.
+struct SliceRequest {
+  uint64_t address = 0;  ///< of the first sector
+  uint64_t token = 0;    ///< of the port or slice that asks
+  uint32_t byte_mask = ~0u;
+  uint32_t set = 0;    ///< of the slice's cache
+  uint16_t asker = 0;  ///< a port of the interconnect, or a slice
+  uint16_t slot = 0;
+  AccessKind kind = AccessKind::GlobalRead;
+  uint8_t sectors = 1;
+  bool write = false;
+  bool of_slice = false;
+};
+
+/// A slice's answer to a port of the interconnect, on its way through the reply network.
+struct ReplyPacket {
+  uint64_t tick : 58 = 0;  ///< as in Crossbar
+  uint64_t flits : 6 = 1;
+  uint64_t address = 0;
+  uint64_t token = 0;
+  uint16_t output = 0;
+  uint16_t slot = 0;
+  AccessKind kind = AccessKind::GlobalRead;
+  bool write = false;
+};
+
 /// Which of a channel's slices have something to send: a bit for each.
 struct SliceOutputs {
   uint32_t replies = 0;
@@ -29,25 +57,21 @@ struct SliceOutputs {
 /// when DRAM, or the slice of another partition where the sector lives, has answered.
 class alignas(64) L2Slice {
  public:
-  static constexpr uint32_t an_sm = ~0u;
-
   L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, uint32_t slice,
           SliceOutputs& outputs, std::vector<Counters>& counters);
 
-  /// A place for a packet, which it keeps while it is in the request network, and one sector of it until its
-  /// reply has left the reply network: what moves through queues is the number of the place.
-  uint32_t place(const MemoryRequest& packet, uint32_t set);
   /// A packet arrives from the interconnect in L2 cycle `cycle`; each of its sectors becomes a request.
-  void arrive(uint32_t packet, uint32_t sectors, uint64_t cycle) {
-    const bool far = partitioned_ && partitions_.of_port(accesses_[packet].port) != partition_;
+  void arrive(const SliceRequest& packet, uint64_t cycle) {
+    const bool far = partitioned_ && partitions_.of_port(packet.asker) != partition_;
     const uint64_t ready = cycle + spec_.l2.latency + (far ? spec_.l2.far_latency : 0);
-    for (uint32_t s = 0; s < sectors; ++s) {
-      const uint32_t access = s == 0 ? packet : place_of_sector(packet, s);
-      if (far)
-        insert_by_time(far_, {ready, access});
-      else
-        near_.push_back({ready, access});
+    if (far) {
+      insert_by_time(far_, {ready, packet});
+    } else {
+      Delayed& delayed = near_.add();
+      delayed.ready = ready;
+      delayed.request = packet;
     }
+    if (packet.sectors > 1) add_sectors(far ? far_ : near_, ready, packet);
     wake_ = std::min(wake_, ready);
   }
 
@@ -85,21 +109,13 @@ class alignas(64) L2Slice {
   void count_until(uint64_t end) {
     if (!stalled_ || end <= counted_until_) return;
     access_order_ += end - counted_until_;
-    counters_[accesses_[requests_.front()].asked.slot][Counter::l2_reservation_fail] += end - counted_until_;
+    counters_[requests_.front().slot][Counter::l2_reservation_fail] += end - counted_until_;
     counted_until_ = end;
   }
   /// Whether ticks are left out that count_until() must make up for.
   bool stalled() const { return stalled_; }
   /// L2 cycle before which a tick would do nothing; ~0 if never.
   uint64_t next_event() const { return wake_; }
-  /// A request of an SM, or of another port of the interconnect, or of another slice.
-  struct alignas(64) Access {
-    CacheAccess asked{};
-    uint64_t token = 0;  // of the port or slice
-    uint32_t asker = an_sm;
-    uint16_t port = 0;
-  };
-  const Access& operator[](uint32_t place) const { return accesses_[place]; }
   /// Whether the reply network's input buffer has room for another of the slice's replies in interconnect
   /// cycle `tick`.
   bool has_network_room(uint64_t tick) {
@@ -108,16 +124,14 @@ class alignas(64) L2Slice {
   }
   /// A reply leaves that buffer; its entry is free from interconnect cycle `tick`.
   void reply_left(uint64_t tick) { departures_.push_back(tick); }
-  /// The place of the reply that enters it next; the caller releases it.
-  uint32_t pop_reply() {
+  /// The reply that enters it next.
+  const ReplyPacket& front_reply() const { return replies_.front(); }
+  void pop_reply() {
     ++in_network_;
-    const uint32_t reply = replies_.front();
     if (!reply_room()) wake_ = 0;
     replies_.pop_front();
     if (replies_.empty()) outputs_.replies &= ~in_outputs_;
-    return reply;
   }
-  void release(uint32_t place) { free_accesses_.push_back(place); }
 
   const DramRequest& front_dram_request() const { return to_dram_.front(); }
   void pop_dram_request() {
@@ -134,15 +148,13 @@ class alignas(64) L2Slice {
   /// Bring what the look-ups before L2 cycle `end`, and fills with data from DRAM, will touch into the host's
   /// caches.
   void prefetch_accesses(uint64_t begin, uint64_t end);
-  void prefetch_mshr(const DramRequest& request) const {
-    cache_.prefetch_mshr(request.mshr, request.address);
-  }
+  void prefetch_mshr(const DramRequest& request) const { cache_.prefetch_mshr(request.mshr); }
   void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().
   CacheInsertion insert(uint64_t address, bool modified, uint32_t sectors = 1);
   /// Invalidates the copy of a sector whose home is in another partition.
-  void drop_copy(uint64_t address) { cache().drop(address); }
+  void drop_copy(uint64_t address) { cache().drop(address, map_.set_of(address)); }
   const SectoredCache& cache() const { return cache_; }
   SectoredCache& cache() {
     refused_ = false;
@@ -154,7 +166,11 @@ class alignas(64) L2Slice {
  private:
   struct Delayed {
     uint64_t ready;
-    uint32_t access;
+    SliceRequest request;
+  };
+  /// That waits for data. Two share one of the host's cache lines.
+  struct alignas(32) Waiting {
+    SliceRequest request;
   };
   /// Inserts in order of arrival; simultaneous arrivals keep the order of calls.
   template <typename T>
@@ -163,21 +179,21 @@ class alignas(64) L2Slice {
     while (at > 0 && queue[at - 1].ready > item.ready) --at;
     queue.insert(at, std::move(item));
   }
-  /// A free place, whose contents are old.
-  uint32_t take_place();
-  uint32_t place_of_sector(uint32_t packet, uint32_t sector);
+  /// Those of a packet behind the first.
+  void add_sectors(RingQueue<Delayed>& queue, uint64_t ready, const SliceRequest& packet);
   void take_far_data(uint64_t cycle);
   void send_miss(uint64_t cycle);
   void take_request(uint64_t cycle);
   void change_acceptance(uint64_t cycle);
   void set_wake(uint64_t cycle);
   void look_up_next(uint64_t cycle);
-  bool look_up(uint32_t place, uint64_t cycle);  ///< false: refused, to be retried
+  static CacheAccess access_of(const SliceRequest& request);
+  bool look_up(const SliceRequest& request, uint64_t cycle);  ///< false: refused, to be retried
   void occupy_atomic_unit(uint32_t words, uint64_t cycle);
   void tell_of_write(uint64_t address, uint64_t cycle);
   void drop_outdated(uint64_t cycle);
-  void answer(uint32_t place, uint64_t cycle);
-  void send_data(const Access& access, uint64_t cycle);  ///< to the slice that asked
+  void answer(const SliceRequest& request, uint64_t cycle);
+  void send_data(const SliceRequest& request, uint64_t cycle);  ///< to the slice that asked
   /// Whether anything waits to leave the slice.
   bool has_output() const { return !replies_.empty() || !to_dram_.empty(); }
   bool dram_room() const { return to_dram_.size() < spec_.l2.dram_queue; }
@@ -193,13 +209,14 @@ class alignas(64) L2Slice {
 
   // By the host's cache lines. What the channel reads in every cycle:
   uint64_t wake_ = ~uint64_t{0};  // a tick before does nothing, but for dropping outdated copies
-  RingQueue<uint32_t> replies_;
+  RingQueue<ReplyPacket> replies_;
   RingQueue<DramRequest> to_dram_;
   SliceOutputs& outputs_;
 
   // What the networks need:
-  std::vector<Access> accesses_;  // the cache's tokens are their places
-  std::vector<uint32_t> free_accesses_;
+  std::vector<Waiting> waiting_;  // the cache's tokens are their places
+  std::vector<uint32_t> free_waiting_;
+  std::array<uint32_t, 2> packet_flits_;
   uint32_t in_outputs_;      // the slice's bit
   uint32_t in_network_ = 0;  // replies in the reply network's input buffer, as far as departures_ were seen
   uint32_t partition_;
@@ -211,7 +228,7 @@ class alignas(64) L2Slice {
   bool stalled_ = false;
 
   RingQueue<Delayed> near_;  // on their way to the request queue, from this side
-  RingQueue<uint32_t> requests_;
+  RingQueue<SliceRequest> requests_;
   uint64_t port_free_at_ = 0;
   uint64_t access_order_ = 0;
 

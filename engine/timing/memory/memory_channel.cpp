@@ -6,7 +6,7 @@
 namespace simt {
 
 MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions,
-                             Crossbar& network, uint32_t channel, uint32_t launch_slots)
+                             Crossbar<ReplyPacket>& network, uint32_t channel, uint32_t launch_slots)
     : spec_(spec),
       counters_(launch_slots),
       dram_(spec.dram, counters_),
@@ -16,7 +16,6 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
       shared_limit_(spec.dram.scheduler_queue + spec.dram.return_queue -
                     (spec.address_map.slices_per_channel - 1)),
       network_(network),
-      packet_flits_(packet_flits(spec.interconnect)),
       first_slice_(channel * spec.address_map.slices_per_channel) {
   const uint32_t slices = spec.address_map.slices_per_channel;
   slices_.reserve(slices);
@@ -40,10 +39,10 @@ inline void MemoryChannel::send_replies(uint64_t tick) {
     const auto s = static_cast<uint32_t>(std::countr_zero(rest));
     L2Slice& slice = slices_[s];
     if (!slice.has_network_room(tick)) continue;
-    const uint32_t reply = slice.pop_reply();
-    const L2Slice::Access& access = slice[reply];
-    network_.queue(first_slice_ + s)
-        .push_back({tick, packet_flits_[!access.asked.write], 1, reply, access.port, access.asked.slot});
+    RingQueue<ReplyPacket>& queue = network_.queue(first_slice_ + s);
+    queue.push_back(slice.front_reply());
+    queue.back().tick = tick;
+    slice.pop_reply();
   }
 }
 

@@ -20,8 +20,8 @@ namespace simt {
 class MemoryChannel {
  public:
   /// Its slices put their replies into `network`, whose inputs are the GPU's slices.
-  MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions, Crossbar& network,
-                uint32_t channel, uint32_t launch_slots);
+  MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions,
+                Crossbar<ReplyPacket>& network, uint32_t channel, uint32_t launch_slots);
 
   /// The first tick of each clock domain that a window leaves out.
   struct WindowEnd {
@@ -75,8 +75,7 @@ class MemoryChannel {
   uint32_t last_served_ = 0;          // slice
   std::vector<uint32_t> own_credit_;  // of the slices
   uint32_t shared_credit_ = 0, shared_limit_;
-  Crossbar& network_;
-  std::array<uint32_t, 2> packet_flits_;
+  Crossbar<ReplyPacket>& network_;
   uint32_t first_slice_;  // of the GPU's slices
 };
 

@@ -107,19 +107,15 @@ void MemorySystem::advance_replies(Cycle end) {
     uint16_t slot = 0;
     const uint64_t waited = reply_network_.advance(
         tick, [&](uint32_t sm) { return ports_[sm].busy_until < (tick + 1) * width; },
-        [&](uint32_t from, const Crossbar::Packet& packet) {
+        [&](uint32_t from, const ReplyPacket& packet) {
           Port& port = ports_[packet.output];
           port.busy_until = std::max(port.busy_until, tick * width) + packet.flits;
           if (due > port.last_reply)
             port.last_reply = due, port.last_replies = 1;
           else if (++port.last_replies > width)
             ++port.last_reply, port.last_replies = 1;
-          L2Slice& sender = slice(from);
-          sender.reply_left(tick + credit_delay);
-          const L2Slice::Access& access = sender[packet.number];
-          port.replies.push_back(
-              {access.asked.address, access.token, port.last_reply, access.asked.kind, access.asked.write});
-          sender.release(packet.number);
+          slice(from).reply_left(tick + credit_delay);
+          port.replies.push_back({packet.address, packet.token, port.last_reply, packet.kind, packet.write});
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];
         });
@@ -140,7 +136,7 @@ void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
       port.next_arrival = at;
       return;
     }
-    port.slice->arrive(port.buffer.front().place, port.buffer.front().sectors, at);
+    port.slice->arrive(port.buffer.front().request, at);
     port.buffer.pop_front();
     --port.channel->arriving;
     port.channel->changed = true;
@@ -159,9 +155,20 @@ void MemorySystem::advance_requests(Cycle end) {
       const AddressMap::Home home = map_.home_of(r.address);
       const uint32_t to = partitions_.slice_for(r, home.slice);
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-      request_network_.queue(sm).push_back({core_to_network_.after(r.cycle), packet_flits_[carries_data],
-                                            r.sectors, slices_[to].slice->place(r, home.set),
-                                            static_cast<uint16_t>(to), r.slot});
+      RequestPacket& packet = request_network_.queue(sm).add();
+      packet.tick = core_to_network_.after(r.cycle);
+      packet.flits = packet_flits_[carries_data];
+      packet.output = static_cast<uint16_t>(to);
+      packet.request.address = r.address;
+      packet.request.token = r.token;
+      packet.request.byte_mask = r.byte_mask;
+      packet.request.set = home.set;
+      packet.request.asker = r.sm;
+      packet.request.slot = r.slot;
+      packet.request.kind = r.kind;
+      packet.request.sectors = r.sectors;
+      packet.request.write = r.write;
+      packet.request.of_slice = false;
     }
     requests.clear();
     request_network_.notice(sm);
@@ -182,13 +189,15 @@ void MemorySystem::advance_requests(Cycle end) {
           deliver(port, std::min(l2_end, network_to_l2_.at_or_after(tick)));
           return port.buffer.size() < output_buffer;
         },
-        [&](uint32_t sm, const Crossbar::Packet& packet) {
+        [&](uint32_t sm, const RequestPacket& packet) {
           SlicePort& port = slices_[packet.output];
           port.busy_until = tick + packet.flits;
-          port.buffer.push_back({l2_cycle, packet.number, static_cast<uint8_t>(packet.sectors)});
+          Arrival& arrival = port.buffer.add();
+          arrival.l2_cycle = l2_cycle;
+          arrival.request = packet.request;
           ++port.channel->arriving;
           ports_[sm].departures.push_back(left);
-          slot = packet.slot;
+          slot = packet.request.slot;
           ++network_counters_[slot][Counter::network_request_packets];
         });
     network_counters_[slot][Counter::network_request_wait] += waited;

@@ -81,8 +81,13 @@ class MemorySystem {
  private:
   struct Arrival {
     uint64_t l2_cycle;  // first cycle in which the slice can accept it
-    uint32_t place;
-    uint8_t sectors;
+    SliceRequest request;
+  };
+  struct RequestPacket {
+    uint64_t tick : 58 = 0;  // as in Crossbar
+    uint64_t flits : 6 = 1;
+    uint16_t output = 0;
+    SliceRequest request{};
   };
   /// What a window needs to know of a channel that has nothing to do in it.
   struct ChannelState {
@@ -117,8 +122,8 @@ class MemorySystem {
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_, l2_to_dram_;
   std::vector<SlicePort> slices_;
   std::vector<Port> ports_;
-  Crossbar request_network_;
-  Crossbar reply_network_;
+  Crossbar<RequestPacket> request_network_;
+  Crossbar<ReplyPacket> reply_network_;
   std::array<uint32_t, 2> packet_flits_;
   uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on

@@ -32,22 +32,23 @@ SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
       unit_bytes_(spec.sectored ? sector_bytes : spec.line_bytes),
       ways_(spec.ways),
       allocate_on_miss_(spec.allocation == CacheAllocation::OnMiss),
-      line_index_(spec.line_bytes),
-      mshr_lists_(unit_bytes_) {
+      // A line that is allocated when its data arrives may be in another set than the access's.
+      tags_(spec.line_bytes, allocate_on_miss_),
+      mshrs_without_line_(unit_bytes_) {
   resize();
 }
 
 void SectoredCache::resize() {
   const uint32_t count = spec_.sets * ways_;
   inverse_ways_ = ways_ > 0 ? ~uint64_t{0} / ways_ + 1 : 0;
+  for (uint32_t line = 0; line < lines_.size(); ++line) detach_mshrs(line);
   lines_.assign(count, Line{});
-  links_.assign(count, Link{});
+  mshrs_of_.assign(count, {});
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
-  sets_.assign(spec_.sets, Set{});
+  tags_.resize(spec_.sets, ways_);
   modified_lines_ = 0;
   free_lines_ = count;
-  line_index_.clear();
   // A streaming cache can have as many lines outstanding as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
                     ? std::max(spec_.mshr_entries, count * (spec_.sectored ? max_sectors : 1))
@@ -66,12 +67,13 @@ void SectoredCache::set_ways(uint32_t ways) {
 void SectoredCache::invalidate() {
   // Only lines that hold a tag: most launches leave most of a GPU's caches empty.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
-    for (uint32_t line = s * ways_ + sets_[s].used; line-- > s * ways_;) {
-      line_index_.erase(lines_[line].tag, line);
+    const uint32_t used = tags_.used(s);
+    if (used == 0) continue;
+    tags_.clear(s, [this](uint32_t line) { return lines_[line].tag; });
+    for (uint32_t line = s * ways_; line < s * ways_ + used; ++line) {
+      detach_mshrs(line);
       lines_[line] = Line{};
-      links_[line] = Link{};
     }
-    sets_[s] = Set{};
   }
   modified_lines_ = 0;
   free_lines_ = lines_.size();
@@ -83,30 +85,16 @@ inline bool SectoredCache::evictable(const Line& line) const {
   return !line.modified || modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
 }
 
-inline void SectoredCache::unlink(uint32_t set, uint32_t line) {
-  const Link link = links_[line];
-  (link.previous == none ? sets_[set].oldest : links_[link.previous].next) = link.next;
-  (link.next == none ? sets_[set].newest : links_[link.next].previous) = link.previous;
-}
-
-inline void SectoredCache::append(uint32_t set, uint32_t line) {
-  const uint32_t previous = std::exchange(sets_[set].newest, line);
-  links_[line] = {previous, none};
-  (previous == none ? sets_[set].oldest : links_[previous].next) = line;
-  lines_[line].in_order = true;
-}
-
 uint32_t SectoredCache::find_victim(uint32_t set) const {
-  const Set& s = sets_[set];
-  if (s.used < ways_) return set * ways_ + s.used;
+  if (const uint32_t used = tags_.used(set); used < ways_) return set * ways_ + used;
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_) {
-    for (uint32_t line = s.oldest; line != none; line = links_[line].next) {
-      if (evictable(lines_[line])) return line;
+    const uint32_t found = tags_.first_in_order(set, [&](uint32_t line) {
       awaits |= lines_[line].reserved != 0;
-    }
-    return awaits ? none : s.oldest;
+      return evictable(lines_[line]);
+    });
+    return found != none || awaits ? found : tags_.oldest(set);
   }
   evictable_flags_.resize(ways_);
   bool some = false;
@@ -139,16 +127,16 @@ inline SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint
 }
 
 bool SectoredCache::contains(uint64_t address) const {
-  const uint32_t line = find_line(line_address(address));
+  const uint32_t line = find_in_any_set(line_address(address));
   return line != none && ((lines_[line].valid | lines_[line].modified) >> sector_of(address) & 1);
 }
 
 bool SectoredCache::leaves_a_way(const CacheAccess& access) const {
   if (find_line(access) != none) return true;
   const uint32_t set = set_of(access);
-  size_t free = ways_ - sets_[set].used;
-  for (uint32_t line = sets_[set].oldest; line != none && free < 2; line = links_[line].next)
-    free += evictable(lines_[line]);
+  uint32_t free = ways_ - tags_.used(set);
+  if (free < 2)
+    tags_.first_in_order(set, [&](uint32_t line) { return (free += evictable(lines_[line])) >= 2; });
   return free >= 2;
 }
 
@@ -160,16 +148,14 @@ CacheOutcome SectoredCache::refuse(CacheFailure failure) {
 inline void SectoredCache::touch(uint32_t line, uint64_t time) {
   if (replacement_) replacement_->used(line, time);
   if (!renewed_by_use_) return;
-  const uint32_t set = set_of_line(line);
-  if (sets_[set].newest == line) return;
-  unlink(set, line);
-  append(set, line);
+  tags_.renew(set_of_line(line), line);
 }
 
 void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   const uint32_t set = set_of_line(line);
   Line& l = lines_[line];
-  if (l.in_order) {
+  const uint64_t tag = line_address(access.address);
+  if (l.holds_tag) {
     if (l.modified) --modified_lines_;
     if (l.modified && !write_policy_.through) {
       const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
@@ -184,17 +170,16 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
       miss.slot = access.slot;
       misses_.push_back(miss);
     }
-    line_index_.erase(l.tag, line);
-    unlink(set, line);
+    detach_mshrs(line);
+    tags_.replace(set, line, l.tag, tag);
   } else {
-    ++sets_[set].used;
+    tags_.take(set, line, tag);
     --free_lines_;
   }
   l = Line{};
-  l.tag = line_address(access.address);
+  l.tag = tag;
+  l.holds_tag = true;
   if (replacement_) replacement_->allocated(line, access.time);
-  line_index_.insert(l.tag, line);
-  append(set, line);
 }
 
 inline void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
@@ -222,17 +207,35 @@ inline uint32_t SectoredCache::add_mshr(uint64_t address, uint32_t line) {
   }
   mshrs_[mshr] = Mshr{};
   mshrs_[mshr].address = address;
-  mshrs_[mshr].line = line;
-  mshr_lists_.insert(
-      address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
-      [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
   ++mshrs_used_;
+  if (line == none) {
+    add_mshr_without_line(mshr);
+  } else {
+    mshrs_[mshr].line = line;
+    mshrs_[mshr].has_line = 1;
+    lines_[line].mshrs |= static_cast<uint8_t>(1u << sector_of(address));
+    mshrs_of_[line][sector_of(address)] = mshr;
+  }
   return mshr;
+}
+
+void SectoredCache::add_mshr_without_line(uint32_t mshr) {
+  mshrs_without_line_.insert(
+      mshrs_[mshr].address, mshr, [this](uint32_t m) { return mshrs_[m].address; },
+      [this](uint32_t m) -> uint32_t& { return mshrs_[m].line; });
+}
+
+inline void SectoredCache::detach_mshrs(uint32_t line) {
+  for (uint32_t rest = lines_[line].mshrs; rest; rest &= rest - 1) {
+    const uint32_t mshr = mshrs_of_[line][static_cast<uint32_t>(std::countr_zero(rest))];
+    mshrs_[mshr].has_line = 0;
+    add_mshr_without_line(mshr);
+  }
 }
 
 inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
   Mshr& m = mshrs_[mshr];
-  m.atomic |= access.atomic;
+  if (access.atomic) m.atomic = 1;
   if (m.count++ == 0) {
     m.token = access.token;
     return;
@@ -245,15 +248,19 @@ inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
     w = free_waiting_.back();
     free_waiting_.pop_back();
   }
-  waiting_[w] = {access.token, none};
-  (m.second == none ? m.second : waiting_[m.last].next) = w;
-  m.last = w;
+  waiting_[w].token = access.token;
+  waiting_[w].next = none;
+  (m.second == none ? m.second : waiting_[waiting_[m.second].last].next) = w;
+  waiting_[m.second].last = w;
 }
 
 inline void SectoredCache::free_mshr(uint32_t mshr) {
-  mshr_lists_.erase(mshrs_[mshr].address, mshr,
-                    [this](uint32_t m) -> uint32_t& { return mshrs_[m].next_in_list; });
-  mshrs_[mshr].next = std::exchange(free_mshr_, mshr);
+  Mshr& m = mshrs_[mshr];
+  if (!m.has_line)
+    mshrs_without_line_.erase(m.address, mshr, [this](uint32_t n) -> uint32_t& { return mshrs_[n].line; });
+  else
+    lines_[m.line].mshrs &= static_cast<uint8_t>(~(1u << sector_of(m.address)));
+  m.next = std::exchange(free_mshr_, mshr);
   --mshrs_used_;
 }
 
@@ -279,7 +286,7 @@ inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, 
   // A miss may send a fetch and a write-back.
   if (miss_queue_full(1)) return refuse(CacheFailure::MissQueue);
   const uint64_t unit = unit_address(access.address);
-  uint32_t mshr = find_mshr(unit);
+  uint32_t mshr = find_mshr(unit, found == Probe::Miss ? none : line);
   const bool merged = mshr != none;
   if (merged && mshrs_[mshr].count >= spec_.mshr_merge) return refuse(CacheFailure::MshrMerge);
   if (!merged && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
@@ -383,7 +390,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
       (spec_.write_allocation == CacheWriteAllocation::FetchOnWrite && access.byte_mask != ~0u);
   const uint64_t unit = unit_address(access.address);
   if (miss_queue_full(fetches ? 2 : 0)) return refuse(CacheFailure::MissQueue);
-  if (fetches && find_mshr(unit) == none && mshrs_used_ >= mshr_limit_)
+  if (fetches && mshrs_used_ >= mshr_limit_ && find_mshr(unit, found == Probe::Miss ? none : line) == none)
     return refuse(CacheFailure::MshrEntries);
   if (write_policy_.through || spec_.write_allocation == CacheWriteAllocation::WriteAllocate) pass_on(access);
   const uint32_t sector = sector_of(access.address);
@@ -394,7 +401,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   if (found == Probe::HitReserved || fetches) {
     // The sector is both read and written: it stays modified, and is complete once the data arrives.
     if (found != Probe::HitReserved) {
-      if (find_mshr(unit) == none) {
+      if (find_mshr(unit, line) == none) {
         CacheMiss miss;
         miss.mshr = add_mshr(unit, line);
         miss.address = unit;
@@ -411,7 +418,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
     uint32_t& written = written_[line][sector];
     written = l.modified_on_fill & bit ? written | access.byte_mask : access.byte_mask;
     l.modified_on_fill |= bit;
-    if (const uint32_t mshr = find_mshr(unit); mshr != none && mshrs_[mshr].arrived)
+    if (const uint32_t mshr = find_mshr(unit, line); mshr != none && mshrs_[mshr].arrived)
       arrive(line, sector, mshr);
     return outcome;
   }
@@ -421,8 +428,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
 
 void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   uint32_t line = mshrs_[mshr].line;
-  if (line >= lines_.size() || !lines_[line].in_order || lines_[line].tag != line_address(address))
-    line = find_line(line_address(address));
+  if (!mshrs_[mshr].has_line) line = find_in_any_set(line_address(address));
   const uint32_t sector = sector_of(address);
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
@@ -436,7 +442,7 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
     if (line != none && !((lines_[line].valid | lines_[line].modified) & bit)) lines_[line].reserved |= bit;
   }
   if (line != none) arrive(line, sector, mshr);
-  mshrs_[mshr].arrived = true;
+  mshrs_[mshr].arrived = 1;
   if (mshrs_[mshr].count == 0) {  // a fetch that only completes a write
     free_mshr(mshr);
     return;
@@ -459,6 +465,7 @@ uint64_t SectoredCache::pop_ready() {
   }
   m.token = waiting_[w].token;
   m.second = waiting_[w].next;
+  if (m.second != none) waiting_[m.second].last = waiting_[w].last;
   free_waiting_.push_back(w);
   return token;
 }
@@ -492,15 +499,15 @@ CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors
 
 std::vector<CacheLine> SectoredCache::contents() const {
   std::vector<CacheLine> found;
-  for (const Set& set : sets_)
-    for (uint32_t number = set.oldest; number != none; number = links_[number].next) {
+  for (uint32_t set = 0; set < spec_.sets; ++set)
+    tags_.first_in_order(set, [&](uint32_t number) {
       const Line& l = lines_[number];
       CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, {}};
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
         const auto bit = static_cast<uint8_t>(1u << sector);
         if ((l.modified | l.modified_on_fill) & bit) line.written[sector] = written_[number][sector];
         if (!(l.reserved & bit)) continue;
-        const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_);
+        const uint32_t mshr = find_mshr(l.tag + uint64_t{sector} * unit_bytes_, number);
         const bool atomic = mshr != none && mshrs_[mshr].atomic;
         if (atomic) line.written[sector] = ~0u;
         const bool modified = atomic || (l.modified_on_fill & bit);
@@ -509,7 +516,8 @@ std::vector<CacheLine> SectoredCache::contents() const {
         line.valid |= modified ? uint8_t{0} : bit;
       }
       found.push_back(line);
-    }
+      return false;
+    });
   return found;
 }
 
@@ -520,32 +528,40 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
   require(!replacement_, "its replacement policy has a history, which they lack");
   resize();
   const uint32_t all = spec_.sectored ? 15 : 1;
+  std::vector<uint64_t> tags;
+  for (const CacheLine& saved : contents) tags.push_back(saved.tag);
+  std::sort(tags.begin(), tags.end());
+  require(std::adjacent_find(tags.begin(), tags.end()) == tags.end(), "a tag");
   for (const CacheLine& saved : contents) {
-    require(saved.line < lines_.size() && !lines_[saved.line].in_order, "a line");
-    require(saved.tag % spec_.line_bytes == 0 && find_line(saved.tag) == none, "a tag");
+    require(saved.line < lines_.size() && !lines_[saved.line].holds_tag, "a line");
+    require(saved.tag % spec_.line_bytes == 0, "a tag");
     const bool apart = (saved.valid & saved.modified) == 0 && (saved.readable & ~saved.modified) == 0;
     require(apart && ((saved.valid | saved.modified) & ~all) == 0, "a sector");
     Line& l = lines_[saved.line];
     l.tag = saved.tag;
+    l.holds_tag = true;
     l.valid = saved.valid;
     l.modified = saved.modified;
     l.readable = saved.readable;
     written_[saved.line] = saved.written;
     modified_lines_ += l.modified != 0;
-    line_index_.insert(l.tag, saved.line);
-    append(set_of_line(saved.line), saved.line);
+    tags_.take(set_of_line(saved.line), saved.line, l.tag);
   }
-  for (uint32_t s = 0; s < spec_.sets; ++s) {
-    uint32_t& used = sets_[s].used;
-    while (used < ways_ && lines_[s * ways_ + used].in_order) ++used;
-    for (uint32_t way = used; way < ways_; ++way)
-      require(!lines_[s * ways_ + way].in_order, "the order of its lines");
-  }
+  for (uint32_t s = 0; s < spec_.sets; ++s)
+    for (uint32_t way = tags_.used(s); way < ways_; ++way)
+      require(!lines_[s * ways_ + way].holds_tag, "the order of its lines");
   free_lines_ -= contents.size();
 }
 
-void SectoredCache::drop(uint64_t address) {
-  const uint32_t line = find_line(line_address(address));
+uint32_t SectoredCache::find_in_any_set(uint64_t line_address) const {
+  const uint32_t sets = tags_.indexed() ? 1 : spec_.sets;  // an index is of all sets
+  for (uint32_t set = 0; set < sets; ++set)
+    if (const uint32_t line = find_line(line_address, [&] { return set; }); line != none) return line;
+  return none;
+}
+
+void SectoredCache::drop(uint64_t address, uint32_t set) {
+  const uint32_t line = find_line(line_address(address), [&] { return set; });
   if (line != none) lines_[line].valid &= static_cast<uint8_t>(~(1u << sector_of(address)));
 }
 

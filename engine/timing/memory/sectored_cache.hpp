@@ -11,6 +11,7 @@
 #include "timing/memory/hash.hpp"
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/request.hpp"
+#include "timing/memory/tag_store.hpp"
 #include "timing/memory/write_policy.hpp"
 #include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
@@ -90,35 +91,35 @@ class SectoredCache {
 
   /// The next level delivered the sector (line).
   void fill(uint64_t address, uint64_t time) {
-    const uint32_t mshr = find_mshr(unit_address(address));
+    const uint32_t line = find_line(line_address(address), [&] { return set_of(address); });
+    const uint32_t mshr = find_mshr(unit_address(address), line);
     if (mshr != none) fill(mshr, address, time);
   }
   /// The same, with the MSHR that the miss named.
   void fill(uint32_t mshr, uint64_t address, uint64_t time);
   /// Bring what access(), or fill() of a miss, will touch into the host's caches: first the indices or the
   /// MSHR, then the line that they name.
-  void prefetch_access(uint64_t address) const {
-    line_index_.prefetch(line_address(address));
-    mshr_lists_.prefetch(unit_address(address));
+  void prefetch_access(const CacheAccess& access) const {
+    tags_.prefetch(line_address(access.address), [&] { return set_of(access); });
   }
   /// Next, what access() will touch beyond the indices: the line, or the first candidate for replacement.
-  void prefetch_found(CacheAccess& access) const {
-    access.line = line_index_.likely(line_address(access.address));
-    const uint32_t line = access.line != none ? access.line : sets_[set_of(access)].oldest;
-    if (line == none) return;
+  /// Returns whether there is more, for prefetch_replaced().
+  bool prefetch_found(CacheAccess& access) const {
+    access.line = tags_.likely(line_address(access.address), [&] { return set_of(access); });
+    const uint32_t line = access.line != none ? access.line : tags_.oldest(set_of(access));
+    if (line == none) return false;
     simt::prefetch(&lines_[line]);
-    simt::prefetch(&links_[line]);
+    tags_.prefetch_order(line);
+    return access.line == none && tags_.indexed();
   }
   /// Last, the index of a line that will be replaced.
   void prefetch_replaced(const CacheAccess& access) const {
-    if (access.line != none) return;
-    const Set& set = sets_[set_of(access)];
-    if (set.used == ways_ && set.oldest != none) line_index_.prefetch(lines_[set.oldest].tag);
+    const uint32_t set = set_of(access);
+    if (access.line != none || tags_.used(set) < ways_) return;
+    const uint64_t tag = lines_[tags_.oldest(set)].tag;
+    tags_.prefetch(tag, [&] { return set; });
   }
-  void prefetch_mshr(uint32_t mshr, uint64_t address) const {
-    simt::prefetch(&mshrs_[mshr]);
-    mshr_lists_.prefetch(unit_address(address));
-  }
+  void prefetch_mshr(uint32_t mshr) const { simt::prefetch(&mshrs_[mshr]); }
   /// Of the access that waits longest for the data of an MSHR.
   uint64_t token_of(uint32_t mshr) const { return mshrs_[mshr].token; }
   void prefetch_line(uint32_t mshr) const { simt::prefetch(lines_.data() + mshrs_[mshr].line); }
@@ -132,8 +133,8 @@ class SectoredCache {
   /// completely. sectors: bit per 32 bytes, from the address on.
   CacheInsertion insert(const CacheAccess& access, uint32_t sectors = 1);
   void invalidate();
-  /// Invalidates an unmodified sector if it is present.
-  void drop(uint64_t address);
+  /// Invalidates an unmodified sector of that set if it is present.
+  void drop(uint64_t address, uint32_t set);
 
   /// The lines that hold a tag, set by set, in replacement order. Sectors being read count as arrived.
   std::vector<CacheLine> contents() const;
@@ -160,30 +161,24 @@ class SectoredCache {
     uint8_t reserved = 0, valid = 0, modified = 0;  // bit per sector
     uint8_t readable = 0;                           // modified sectors with all bytes known
     uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
-    bool in_order = false;                          // holds a tag
-  };
-  /// In the set's replacement order, oldest first.
-  struct Link {
-    uint32_t previous = none, next = none;
-  };
-  struct Set {
-    uint32_t oldest = none, newest = none;
-    uint32_t used = 0;  // lines that hold a tag; a set takes its lines in order
+    uint8_t mshrs = 0;                              // sectors that have one, in mshrs_of_
+    bool holds_tag = false;
   };
   struct Waiting {
     uint64_t token = 0;
     uint32_t next = none;
+    uint32_t last = none;  // behind the first of an MSHR
   };
   struct Mshr {
     uint64_t address = 0;
-    uint64_t token = 0;                   // of the access that waits longest: most often the only one
-    uint32_t second = none, last = none;  // the others, in waiting_
-    uint32_t count = 0;                   // accesses merged since it was taken
-    uint32_t next = none;                 // whose data has arrived, or that is free
-    uint32_t line = none;                 // that waits for the data, unless it has been invalidated since
-    uint32_t next_in_list = none;         // of mshr_lists_
-    bool atomic = false;
-    bool arrived = false;  // the data; accesses may still wait for their turn
+    uint64_t token = 0;       // of the access that waits longest: most often the only one
+    uint32_t second = none;   // the others, in waiting_
+    uint32_t next = none;     // whose data has arrived, or that is free
+    uint32_t line = none;     // that it was taken for; or, if !has_line, the next in mshrs_without_line_
+    uint32_t count : 29 = 0;  // accesses merged since it was taken
+    uint32_t has_line : 1 = 0;
+    uint32_t atomic : 1 = 0;
+    uint32_t arrived : 1 = 0;  // the data; accesses may still wait for their turn
   };
   enum class Probe : uint8_t { Hit, HitReserved, SectorMiss, Miss, Refused };
 
@@ -205,9 +200,6 @@ class SectoredCache {
   uint32_t find_victim(uint32_t set) const;
   bool evictable(const Line& line) const;
 
-  void unlink(uint32_t set, uint32_t line);
-  void append(uint32_t set, uint32_t line);
-
   /// Gives the victim `line` the tag of `access`; its modified sectors go to the miss queue.
   void replace(uint32_t line, const CacheAccess& access);
   void touch(uint32_t line, uint64_t time);
@@ -219,20 +211,31 @@ class SectoredCache {
   void pass_on(const CacheAccess& access);
   bool miss_queue_full(uint32_t extra) const { return misses_.size() + extra >= spec_.miss_queue; }
 
-  uint32_t find_line(uint64_t line_address) const {
-    return line_index_.find(line_address, [this](uint32_t line) { return lines_[line].tag; });
+  bool holds(uint32_t line, uint64_t line_address) const {
+    return line < lines_.size() && lines_[line].tag == line_address && lines_[line].holds_tag;
+  }
+  template <typename SetOf>
+  uint32_t find_line(uint64_t line_address, SetOf set_of) const {
+    return tags_.find(line_address, set_of, [this](uint32_t line) { return lines_[line].tag; });
   }
   uint32_t find_line(const CacheAccess& access) const {
     const uint64_t address = line_address(access.address);
-    const bool known =
-        access.line < lines_.size() && lines_[access.line].tag == address && lines_[access.line].in_order;
-    return known ? access.line : find_line(address);
+    return holds(access.line, address) ? access.line : find_line(address, [&] { return set_of(access); });
   }
-  uint32_t find_mshr(uint64_t unit_address) const {
-    return mshr_lists_.find(
+  /// Without the set that the caller of access() may have chosen, which takes long.
+  uint32_t find_in_any_set(uint64_t line_address) const;
+  /// Of a sector, or line, and the line that holds its tag; none if there is no such line.
+  uint32_t find_mshr(uint64_t unit_address, uint32_t line) const {
+    if (line != none && lines_[line].mshrs >> sector_of(unit_address) & 1)
+      return mshrs_of_[line][sector_of(unit_address)];
+    if (mshrs_without_line_.empty()) return none;
+    return mshrs_without_line_.find(
         unit_address, [this](uint32_t mshr) { return mshrs_[mshr].address; },
-        [this](uint32_t mshr) { return mshrs_[mshr].next_in_list; });
+        [this](uint32_t mshr) { return mshrs_[mshr].line; });
   }
+  /// The line loses its tag: its MSHRs are found without it from now on.
+  void detach_mshrs(uint32_t line);
+  void add_mshr_without_line(uint32_t mshr);
   uint32_t add_mshr(uint64_t address, uint32_t line);
   /// The data of an MSHR is in the sector, if that is reserved.
   void arrive(uint32_t line, uint32_t sector, uint32_t mshr);
@@ -251,16 +254,15 @@ class SectoredCache {
   uint64_t inverse_ways_ = 0;  // 2^64 / ways, rounded up: exact for numbers of 32 bits
   bool allocate_on_miss_;
   std::vector<Line> lines_;
-  std::vector<Link> links_;                                 // of the lines
   std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
-  std::vector<Set> sets_;
-  AddressIndex line_index_;
+  TagStore tags_;
   uint64_t modified_lines_ = 0;
   uint64_t free_lines_ = 0;
 
   std::vector<Mshr> mshrs_;
   uint32_t free_mshr_ = none;
-  AddressLists mshr_lists_;
+  std::vector<std::array<uint32_t, max_sectors>> mshrs_of_;  // the lines, by sector
+  AddressLists mshrs_without_line_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;
   std::vector<Waiting> waiting_;
