@@ -25,8 +25,7 @@ LANES = range(32)
 A, B, C = 0x7F0000000000, 0x7F0010000000, 0x7F0020000000
 KIB, MIB = 1 << 10, 1 << 20
 
-# Kernels of kernels.py, kernels of this file, executed kernels, and patterns of addresses for the memory system
-# alone.
+# Kernels of kernels.py, kernels of this file, executed kernels, and addresses for the memory system alone.
 GPUS = ("qv100-accelsim", "qv100")
 SPEED_ROWS = [f"{kind} {gpu}" for gpu in GPUS for kind in ("streaming", "gemm", "ffma")]
 TRACE_ROWS = ["gather4", "gather64", "atomics", "spmv", "bfs"]
