@@ -85,8 +85,8 @@ class ReadPortsCore {
   CompletionWheel wheel_;
   std::vector<SubCore> sub_cores_;
   size_t queue_places_;
-  uint32_t products_ = 0;            // of all sub-cores
-  uint32_t next_sub_core_ = 0;       // whose memory instruction goes first
+  uint32_t products_ = 0;       // of all sub-cores
+  uint32_t next_sub_core_ = 0;  // whose memory instruction goes first
   // Before these cycles, no queue of memory instructions sends one, or frees the entry of one.
   Cycle sends_at_ = never, frees_place_at_ = never;
   std::vector<uint64_t> constants_;  // distinct addresses of a load from constant memory

@@ -227,9 +227,8 @@ void Sm::drop(uint16_t slot, Cycle now, std::vector<DroppedCta>& dropped) {
     for (uint32_t w = cta.first_warp; w < cta.first_warp + cta.kernel->warps_per_cta; ++w) {
       const WarpTable::Warp& warp = warps_[w];
       if (!warp.resident || warp.cta_slot != i) continue;
-      warps_.for_each_ahead(w, [&](uint32_t, uint64_t mask) {
-        d.buffered += {1, static_cast<uint64_t>(std::popcount(mask))};
-      });
+      warps_.for_each_ahead(
+          w, [&](uint32_t, uint64_t mask) { d.buffered += {1, static_cast<uint64_t>(std::popcount(mask))}; });
       if (cta.kernel->observed_blocks) observer_.under_way(w, now, d.blocks);
     }
     if (ctas_.drop(i)) ended_.push_back({i, slot, now});
