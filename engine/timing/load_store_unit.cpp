@@ -16,11 +16,11 @@ uint32_t own_latency(uint32_t latency, uint32_t overhead) {
 }
 
 /// Lines that the transactions, which are in the order of their addresses, are in, but for the first.
-uint32_t further_lines(const std::vector<Transaction>& transactions, uint32_t line_bytes) {
+uint16_t further_lines(const std::vector<Transaction>& transactions, uint32_t line_bytes) {
   uint32_t lines = 0;
   for (size_t i = 1; i < transactions.size(); ++i)
     lines += transactions[i].address / line_bytes != transactions[i - 1].address / line_bytes;
-  return lines;
+  return static_cast<uint16_t>(lines);  // what fits shared memory is fewer
 }
 
 /// The instruction's warp may have retired when its stores are acknowledged.
@@ -162,9 +162,9 @@ void LoadStoreUnit::complete(uint32_t in_flight) {
   const Operation operation = instruction.instruction->fixed.operation;
   warps_.release(w, *instruction.instruction);
   if (operation == Operation::AsyncCopy)
-    warps_.async_copy_done(w, instruction.async_group);
+    warps_.async_copy_done(w, static_cast<uint32_t>(instruction.async_copy));
   else if (operation == Operation::BulkLoad)
-    bulk_done_.push_back({warps_[w].cta_slot, instruction.mbarrier});
+    bulk_done_.push_back({warps_[w].cta_slot, instruction.async_copy});
   else if (instruction.counts_as_store)
     warps_.store_acknowledged(w, instruction.slot);
   pool_.release(in_flight);

@@ -19,7 +19,7 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
   const StaticInstruction& s = instruction.instruction->fixed;
   WarpTable::Warp& warp = warps_[instruction.warp];
   const bool bulk = s.operation == Operation::BulkLoad || s.operation == Operation::BulkStore;
-  instruction.mbarrier = record.mbarrier;
+  instruction.async_copy = record.mbarrier;
   if (record.mask == 0 || (bulk ? record.bulk_count == 0 : s.access_bytes == 0)) return;
   const uint32_t lanes = bulk ? record.bulk_count : static_cast<uint32_t>(std::popcount(record.mask));
   addresses_.resize(std::max<size_t>(64, lanes));

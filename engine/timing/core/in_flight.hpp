@@ -13,21 +13,22 @@ struct Transaction {
   uint32_t lanes = 0;      ///< how many lanes it serves
 };
 
-/// An issued instruction that has not completed.
-struct InFlight {
+/// An issued instruction that has not completed. It takes one of the host's cache lines.
+struct alignas(64) InFlight {
   const DecodedInstruction* instruction = nullptr;
   uint64_t mask = 0;
+  std::vector<Transaction> transactions;  ///< not yet sent; taken from the back
+  /// The group of an asynchronous copy, or the mbarrier on which a bulk copy completes.
+  uint64_t async_copy = 0;
+  uint32_t passes = 0;       ///< shared memory: passes left
+  uint32_t outstanding = 0;  ///< transactions whose data has not returned
   uint16_t warp = 0;
   uint16_t slot = 0;                      ///< launch slot
+  uint16_t further_lines = 0;             ///< of a load that hits the L1: lines but for the first
   MemorySpace space = MemorySpace::None;  ///< after resolving generic addresses
-  uint32_t passes = 0;                    ///< shared memory: passes left
-  uint32_t further_lines = 0;             ///< of a load that hits the L1: lines but for the first
-  uint32_t outstanding = 0;               ///< transactions whose data has not returned
-  uint32_t async_group = 0;
-  bool counts_as_store = false;  ///< a reduction that the warp's end waits for, as for a store
-  uint64_t mbarrier = 0;
-  std::vector<Transaction> transactions;  ///< not yet sent; taken from the back
+  bool counts_as_store = false;           ///< a reduction that the warp's end waits for, as for a store
 };
+static_assert(sizeof(InFlight) == 64);
 
 /// Storage for in-flight instructions; indices stay valid until released.
 class InFlightPool {

@@ -110,7 +110,7 @@ void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const Dy
       membars_ = true;
       break;
     case Operation::AsyncCopy:
-      pool_[in_flight].async_group = warps_.async_copy_started(w);
+      pool_[in_flight].async_copy = warps_.async_copy_started(w);
       break;
     case Operation::AsyncCommit:
       warps_.async_commit(w, instruction.issue.write_counter);
