@@ -22,7 +22,6 @@ class ConstantCache {
   /// next: the SM's instruction caches.
   ConstantCache(const Spec& spec, InstructionCache& next);
 
-  bool perfect() const { return caches_.empty(); }
   /// Looks up the constant operand of a warp's next instruction. True: it is present. False: cycle() will
   /// report the warp when it should retry.
   bool read_operand(uint32_t warp, uint32_t sub_core, uint64_t address, uint16_t slot, Cycle now,

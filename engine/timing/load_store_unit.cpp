@@ -20,7 +20,7 @@ uint16_t further_lines(const std::vector<Transaction>& transactions, uint32_t li
   uint32_t lines = 0;
   for (size_t i = 1; i < transactions.size(); ++i)
     lines += transactions[i].address / line_bytes != transactions[i - 1].address / line_bytes;
-  return static_cast<uint16_t>(lines);  // what fits shared memory is fewer
+  return static_cast<uint16_t>(lines);  // at most two of each lane
 }
 
 /// The instruction's warp may have retired when its stores are acknowledged.

@@ -14,7 +14,7 @@ bool FrontEnd::take(Cycle now, LoadStoreUnit& load_store, ConstantCache& constan
     if (warps_[w].dropped) fill(w, now);
     changed = true;
   }
-  if (caches_.perfect() && constant_cache.perfect()) return changed;
+  if (caches_.idle()) return changed;
   arrived_.clear();
   changed |= caches_.cycle(now, load_store, arrived_);
   if (!caches_.constants().empty()) constant_cache.take_lines(now);
