@@ -29,17 +29,6 @@ class Kernel:
     multiple: int = 1
 
 
-KERNELS: dict[str, Kernel] = {}
-
-
-def kernel(threads: int, half: str, multiple: int = 1) -> Callable[[Maker], Maker]:
-    def add(make: Maker) -> Maker:
-        KERNELS[make.__name__] = Kernel(make, threads, half, multiple)
-        return make
-
-    return add
-
-
 def counted(data: Array, size: int) -> Any:
     return np.bincount(data.numpy().ravel(), minlength=size)
 
@@ -47,7 +36,6 @@ def counted(data: Array, size: int) -> Any:
 # --- development -------------------------------------------------------------------------------------------
 
 
-@kernel(256, "development")
 def histogram_shared(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     each = 12
     data = gpu.array(rng.integers(0, 256, ctas * 256 * each).astype(np.uint8))
@@ -55,7 +43,6 @@ def histogram_shared(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made
     return (data, counts, each), lambda: [(counts, counted(data, 256), 0)]
 
 
-@kernel(128, "development", 16)
 def mandelbrot_tiles(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     most, across = 120, 16
     width, height = 16 * across, 8 * ctas // across
@@ -77,7 +64,6 @@ def mandelbrot_tiles(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made
     return (out, across, ctas, most), values
 
 
-@kernel(256, "development", 6)
 def sgemm_tiled(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     across, depth = 6, 128
     m, n = 16 * ctas // across, 16 * across
@@ -85,7 +71,6 @@ def sgemm_tiled(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (a, b, c, across, depth), lambda: [(c, a.numpy() @ b.numpy(), 1e-5)]
 
 
-@kernel(256, "development")
 def sum_tree_add(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     each = 10
     given, total = words(gpu, rng, 100, ctas * 256 * each), zeros(gpu, 1, of=np.int32)
@@ -105,7 +90,6 @@ def product(begin: Array, column: Array, value: Array, x: Array) -> Any:
     return sums[begin.numpy()[1:]] - sums[begin.numpy()[:-1]]
 
 
-@kernel(128, "development")
 def spmv_rows(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     rows = 128 * ctas
     given = matrix(gpu, rng, rng.poisson(6 + 8 * rng.random(rows)))
@@ -113,7 +97,6 @@ def spmv_rows(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (*given, y), lambda: [(y, product(*given), 1e-4)]
 
 
-@kernel(128, "development", 8)
 def stencil_march(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     across, planes = 8, 12
     rows = 4 * ctas // across
@@ -131,13 +114,11 @@ def stencil_march(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, out, across, rows, planes), values
 
 
-@kernel(256, "development")
 def scan_chunks(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     given, out = words(gpu, rng, 1000, ctas, 256), zeros(gpu, ctas, 256, of=np.int32)
     return (given, out), lambda: [(out, np.cumsum(given.numpy(), axis=1), 0)]
 
 
-@kernel(256, "development")
 def sort_chunks(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     given, out = words(gpu, rng, 1 << 30, ctas, 256), zeros(gpu, ctas, 256, of=np.int32)
     return (given, out), lambda: [(out, np.sort(given.numpy(), axis=1), 0)]
@@ -146,7 +127,6 @@ def sort_chunks(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
 # --- judging -----------------------------------------------------------------------------------------------
 
 
-@kernel(128, "judging")
 def collatz(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     n = 128 * ctas
     start = gpu.array(rng.integers(1, 5000, n).astype(np.uint32))
@@ -162,7 +142,6 @@ def collatz(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (start, steps), values
 
 
-@kernel(256, "judging")
 def histogram_warps(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     each = 14
     data = gpu.array(np.minimum(63, rng.exponential(8, ctas * 256 * each)).astype(np.uint8))
@@ -170,7 +149,6 @@ def histogram_warps(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (data, counts, each), lambda: [(counts, counted(data, 64), 0)]
 
 
-@kernel(64, "judging", 5)
 def dgemm_registers(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     across, depth = 5, 40
     m, n = 16 * ctas // across, 16 * across
@@ -179,7 +157,6 @@ def dgemm_registers(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (a, b, c, across, depth), lambda: [(c, a.numpy() @ b.numpy(), 1e-12)]
 
 
-@kernel(128, "judging")
 def row_maxima(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     columns = 1100
     given = words(gpu, rng, 1 << 30, ctas, columns)
@@ -190,7 +167,6 @@ def row_maxima(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     ]
 
 
-@kernel(256, "judging")
 def diffuse_steps(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     steps, n = 9, 256 * ctas
     given, out = floats(gpu, rng, n), zeros(gpu, n)
@@ -204,7 +180,6 @@ def diffuse_steps(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, out, steps), values
 
 
-@kernel(128, "judging")
 def spmv_warps(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     rows = 4 * ctas
     given = matrix(gpu, rng, (20 + 60 * rng.pareto(1.6, rows)).clip(0, 1500).astype(int))
@@ -212,7 +187,6 @@ def spmv_warps(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (*given, y), lambda: [(y, product(*given), 1e-3)]
 
 
-@kernel(128, "judging")
 def scan_rows(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     columns = 224
     given = words(gpu, rng, 1000, 4 * ctas, columns)
@@ -220,7 +194,6 @@ def scan_rows(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, out, columns), lambda: [(out, np.cumsum(given.numpy(), axis=1), 0)]
 
 
-@kernel(256, "judging")
 def radix_pass(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     given = gpu.array(rng.integers(0, 1 << 31, (ctas, 256)).astype(np.uint32))
     out = zeros(gpu, ctas, 256, of=np.uint32)
@@ -233,7 +206,6 @@ def radix_pass(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, out, 8), values
 
 
-@kernel(128, "judging")
 def bodies(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     tiles, n = 2, 128 * ctas
     body, pull = floats(gpu, rng, n, 4), zeros(gpu, n, 4)
@@ -254,7 +226,6 @@ def bodies(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (body, pull, tiles), values
 
 
-@kernel(192, "judging")
 def hash_probe(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     size, n = 1 << 14, 192 * ctas
     table = np.zeros(size, np.uint32)
@@ -274,7 +245,6 @@ def hash_probe(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     ]
 
 
-@kernel(128, "judging", 6)
 def conv_direct(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     across, channels = 6, 5
     rows, width = 8 * ctas // across, 16 * across
@@ -293,7 +263,6 @@ def conv_direct(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, weight, out, across, rows, channels), values
 
 
-@kernel(256, "judging", 4)
 def transpose_tiles(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     across = 4
     rows, width = 128 * ctas // across, 32 * across
@@ -301,7 +270,6 @@ def transpose_tiles(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, out, across, rows), lambda: [(out, given.numpy().T, 0)]
 
 
-@kernel(128, "judging")
 def mark_neighbours(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     n = 256 * ctas
     begin = np.concatenate([[0], np.cumsum((4 * rng.pareto(1.8, n)).clip(0, 200).astype(int))]).astype(
@@ -320,7 +288,6 @@ def mark_neighbours(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (gpu.array(frontier), gpu.array(begin), gpu.array(neighbour), mark), values
 
 
-@kernel(64, "judging")
 def align_pairs(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     pairs = 64 * ctas
     begin = np.concatenate([[0], np.cumsum(rng.integers(2, 13, 2 * pairs))]).astype(np.int32)
@@ -342,7 +309,6 @@ def align_pairs(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (gpu.array(letters), gpu.array(begin), score), values
 
 
-@kernel(96, "judging")
 def walk_out(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     n, most = 96 * ctas, 150
     seed = rng.integers(1, 1 << 31, n).astype(np.uint32)
@@ -362,7 +328,6 @@ def walk_out(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (gpu.array(seed), steps, most), values
 
 
-@kernel(64, "judging")
 def cholesky_small(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     m = rng.random((ctas, 24, 24)).astype(np.float32)
     m = m @ m.transpose(0, 2, 1) + 24 * np.eye(24, dtype=np.float32)
@@ -370,7 +335,6 @@ def cholesky_small(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (gpu.array(m), out), lambda: [(out, np.linalg.cholesky(m.astype(np.float64)), 1e-3)]
 
 
-@kernel(256, "judging")
 def gather_after(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     n, size, rounds, gathers = 256 * ctas, 1 << 20, 60, 6
     given, table = words(gpu, rng, 1 << 30, n), words(gpu, rng, 1000, size)
@@ -387,7 +351,6 @@ def gather_after(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     return (given, table, out, size - 1, rounds, gathers), values
 
 
-@kernel(64, "judging")
 def take_tasks(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
     tasks = 5 * ctas
     length = rng.integers(1, 60, tasks).astype(np.int32)
@@ -400,3 +363,36 @@ def take_tasks(gpu: simt.GPU, rng: np.random.Generator, ctas: int) -> Made:
         return [(result, value, 0)]
 
     return (gpu.array(length), result, taken, tasks), values
+
+
+KERNELS = {
+    made.__name__: Kernel(made, threads, half, multiple)
+    for made, threads, half, multiple in (
+        (histogram_shared, 256, "development", 1),
+        (mandelbrot_tiles, 128, "development", 16),
+        (sgemm_tiled, 256, "development", 6),
+        (sum_tree_add, 256, "development", 1),
+        (spmv_rows, 128, "development", 1),
+        (stencil_march, 128, "development", 8),
+        (scan_chunks, 256, "development", 1),
+        (sort_chunks, 256, "development", 1),
+        (collatz, 128, "judging", 1),
+        (histogram_warps, 256, "judging", 1),
+        (dgemm_registers, 64, "judging", 5),
+        (row_maxima, 128, "judging", 1),
+        (diffuse_steps, 256, "judging", 1),
+        (spmv_warps, 128, "judging", 1),
+        (scan_rows, 128, "judging", 1),
+        (radix_pass, 256, "judging", 1),
+        (bodies, 128, "judging", 1),
+        (hash_probe, 192, "judging", 1),
+        (conv_direct, 128, "judging", 6),
+        (transpose_tiles, 256, "judging", 4),
+        (mark_neighbours, 128, "judging", 1),
+        (align_pairs, 64, "judging", 1),
+        (walk_out, 96, "judging", 1),
+        (cholesky_small, 64, "judging", 1),
+        (gather_after, 256, "judging", 1),
+        (take_tasks, 64, "judging", 1),
+    )
+}

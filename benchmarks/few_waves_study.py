@@ -63,8 +63,8 @@ def placed(gpu: str, name: str, waves: float) -> tuple[int, int]:
     found = launch(TimedGPU(gpu, threads=1, controller=Untimed()), name, tried)
     assert found.occupancy_limit_ctas is not None
     for part in PARTS:
-        ctas = waves * found.occupancy_limit_ctas * (sms // part) / entry.multiple
-        ctas = max(1, round(ctas)) * entry.multiple
+        wave = found.occupancy_limit_ctas * (sms // part)
+        ctas = max(1, round(waves * wave / entry.multiple)) * entry.multiple
         if ctas * found.warp_instructions / tried <= MOST_INSTRUCTIONS:
             break
     return part, ctas
@@ -157,20 +157,25 @@ def summary(row: dict[str, Any]) -> str:
     text = f"1/{full['part']}, {full['ctas']} CTAs, {full['cycles']:,} cycles, {full['seconds']} s"
     for method in row:
         if method != "full":
-            x = row[method]
-            text += (
-                f"; {method} {100 * error(row, method):+.1f} % {stated(x)} {speedup(x):.2f}x {x['decision']}"
-            )
+            x, off = row[method], 100 * error(row, method)
+            text += f"; {method} {off:+.1f} % {stated(x)} {speedup(x):.2f}x {x['decision']}"
     return text
+
+
+def geometric_speedup(rows: list[dict[str, Any]], method: str) -> str:
+    logarithms = [math.log(speedup(row[method])) for row in rows]
+    return f"{math.exp(sum(logarithms) / len(rows)):.2f}" if rows else ""
+
+
+def header(columns: str) -> None:
+    names = columns.split(", ")
+    print(f"| {' | '.join(names)} |\n{'|---' * len(names)}|")
 
 
 def table(options: argparse.Namespace) -> None:
     rows = [(gpu, key, row) for gpu in GPUS for key, row in read(options.half, gpu).items()]
-    print(
-        "| waves | method | launches | left out in | mean error of these | largest | above 8 % | covered ",
-        end="",
-    )
-    print("| speedup of these (geometric mean) | of all |\n|---|---|---|---|---|---|---|---|---|---|")
+    columns = "waves, method, launches, left out in, mean error of these, largest, above 8 %, covered, "
+    header(columns + "speedup of these (geometric mean), of all")
     for title, low, high in CLASSES:
         for method in METHODS:
             chosen = [r for _, _, r in rows if method in r and low <= r["full"]["waves"] < high]
@@ -182,21 +187,15 @@ def table(options: argparse.Namespace) -> None:
             held = sum(e <= h for e, h in zip(errors, widths, strict=True) if h is not None)
             stating = sum(h is not None for h in widths)
 
-            def geometric(of: list[dict[str, Any]], method: str = method) -> str:
-                return (
-                    f"{math.exp(sum(math.log(speedup(r[method])) for r in of) / len(of)):.2f}" if of else ""
-                )
-
             mean = f"{100 * sum(errors) / len(errors):.1f} %" if errors else ""
             largest = f"{100 * max(errors):.1f} %" if errors else ""
             print(
                 f"| {title} | {method} | {len(chosen)} | {len(less)} | {mean} | {largest} | "
                 f"{sum(e > LARGEST for e in errors)} | {f'{held} of {stating}' if stating else ''} | "
-                f"{geometric(less)} | {geometric(chosen)} |"
+                f"{geometric_speedup(less, method)} | {geometric_speedup(chosen, method)} |"
             )
-    print(
-        "\n| GPU | part | launch | waves | method | error | stated | speedup |\n|---|---|---|---|---|---|---|---|"
-    )
+    print()
+    header("GPU, part, launch, waves, method, error, stated, speedup")
     less_of = [
         (error(row, m), gpu, key, m, row)
         for gpu, key, row in rows
