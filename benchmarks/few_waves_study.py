@@ -26,6 +26,7 @@ import numpy as np
 from few_waves_kernels import HALVES, KERNELS
 from systematic_study import GPUS, PARTS, ROOT, TimedGPU, Untimed, speedup
 
+from simt.control import Controller
 from simt.control.registry import make
 from simt.result.launch import LaunchResult
 from simt.spec import load_spec
@@ -47,45 +48,40 @@ def drawn(gpu: str, name: str) -> list[float]:
     return [round(math.exp(rng.uniform(low, high)), 2) for _ in range(SIZES)]
 
 
-def launch(device: TimedGPU, name: str, ctas: int) -> LaunchResult:
+def launch(used: TimedGPU, name: str, ctas: int) -> LaunchResult:
     entry = KERNELS[name]
-    module = device.compile((ROOT / "benchmarks" / "few_waves.cu").read_text(), name="few_waves.cu")
-    arguments, _ = entry.make(device, np.random.default_rng(1), ctas)
+    module = used.compile((ROOT / "benchmarks" / "few_waves.cu").read_text(), name="few_waves.cu")
+    arguments, _ = entry.make(used, np.random.default_rng(1), ctas)
     module[name][ctas, entry.threads](*arguments)
-    (found,) = device.result().launches
+    (found,) = used.result().launches
     return found
 
 
-def placed(gpu: str, name: str, waves: float) -> tuple[int, int]:
-    """The part of the GPU, as a divisor, and the CTAs of the launch."""
+def device(gpu: str, part: int, controller: Controller | None = None) -> TimedGPU:
+    spec = load_spec(gpu)
+    smaller = {"sm.count": spec.sm.count // part, "address_map.channels": spec.address_map.channels // part}
+    return TimedGPU(gpu, threads=1, controller=controller, set=smaller)
+
+
+def placed(gpu: str, name: str, waves: float) -> tuple[int, int, float]:
+    """The part of the GPU, as a divisor, the CTAs of the launch, and its waves."""
     entry, sms = KERNELS[name], load_spec(gpu).sm.count
-    tried = 32 * entry.multiple
-    found = launch(TimedGPU(gpu, threads=1, controller=Untimed()), name, tried)
-    assert found.occupancy_limit_ctas is not None
+    tried = 64 * (sms // PARTS[-1]) // entry.multiple * entry.multiple  # no SM holds more than 64 CTAs
+    found = launch(device(gpu, PARTS[-1], Untimed()), name, tried)
     for part in PARTS:
         wave = found.occupancy_limit_ctas * (sms // part)
         ctas = max(1, round(waves * wave / entry.multiple)) * entry.multiple
         if ctas * found.warp_instructions / tried <= MOST_INSTRUCTIONS:
             break
-    return part, ctas
+    return part, ctas, ctas / wave
 
 
 def simulate(gpu: str, name: str, part: int, ctas: int, method: str) -> dict[str, Any]:
-    spec = load_spec(gpu)
-    smaller = {"sm.count": spec.sm.count // part, "address_map.channels": spec.address_map.channels // part}
-    controller = None if method == "full" else make(method)
-    device = TimedGPU(gpu, threads=1, controller=controller, set=smaller)
-    done = launch(device, name, ctas)
-    assert done.occupancy_limit_ctas is not None
-    found: dict[str, Any] = {"cycles": done.cycles, "seconds": round(device.processor_seconds, 3)}
+    used = device(gpu, part, None if method == "full" else make(method))
+    done = launch(used, name, ctas)
+    found = {"cycles": done.cycles, "seconds": round(used.processor_seconds, 3)}
     if done.sampled is None:
-        wave = done.occupancy_limit_ctas * smaller["sm.count"]
-        return found | {
-            "part": part,
-            "ctas": ctas,
-            "waves": round(ctas / wave, 2),
-            "warp_instructions": done.warp_instructions,
-        }
+        return found | {"warp_instructions": done.warp_instructions}
     sampled = done.sampled
     return found | {
         "decision": sampled.decision,
@@ -96,8 +92,8 @@ def simulate(gpu: str, name: str, part: int, ctas: int, method: str) -> dict[str
 
 def one(gpu: str, name: str, waves: float, methods: list[str]) -> dict[str, Any]:
     """Full detail, then the methods, each with the time that full detail took in the same process."""
-    part, ctas = placed(gpu, name, waves)
-    full = simulate(gpu, name, part, ctas, "full")
+    part, ctas, waves = placed(gpu, name, waves)
+    full = simulate(gpu, name, part, ctas, "full") | {"part": part, "ctas": ctas, "waves": round(waves, 2)}
     beside = {"full_seconds": full["seconds"]}
     return {"full": full} | {m: simulate(gpu, name, part, ctas, m) | beside for m in methods}
 
