@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Stop
+from simt.control.controller import AS_PUBLISHED, GO_ON, Controller, Decision, Interval, LaunchView, Stop
 from simt.control.l2_filling import L2Filling
 from simt.control.projection import By, Projection, project, projectable, total_instructions
 from simt.control.trends import Trends
@@ -184,6 +184,7 @@ class PKP(Controller):
             f"{' %' if self.metric == 'cov' else ''}, below {self.threshold:g} "
             f"{'once before' if spread >= self.threshold else 'now'}; "
             f"{interval.counters['ctas_finished']:,} of {self._launch.cta_count:,} CTAs finished"
+            f"{f'; {AS_PUBLISHED}' if self.trend is None else ''}"
         )
         return Stop(self._why)
 

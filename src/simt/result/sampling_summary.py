@@ -31,6 +31,12 @@ def sampling_sentences(result: Result) -> list[str]:
             f"Sampled by {method}: {len(sampled):,} launch{'es' * (len(sampled) != 1)}, {how}; "
             f"{done:,} of {every:,} warp instructions simulated in detail ({speedup})."
         )
+        cut = [x.sampled for x in sampled if x.sampled is not None and x.sampled.decision != "full"]
+        if without := sum("cycles" not in x.half_widths for x in cut):
+            lines[-1] += (
+                f" {'It' if without == len(cut) else f'For {without:,} launches it'} states no interval: "
+                "nothing says how far these cycles are off (--verify 5% measures it)."
+            )
         if decisions["full"] == len(sampled):
             lines[-1] += " Nothing could be skipped: all values are those of full detail."
     facts = result.sampling
