@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import simt
+from simt.control.registry import make
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+QUARTER = {"sm.count": 33, "address_map.channels": 40}
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +37,27 @@ def test_values(kernels: Any) -> None:
         module[name][ctas, kernel.threads](*arguments)
         for array, wanted, tolerance in values():
             np.testing.assert_allclose(array.numpy(), wanted, tolerance, tolerance, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gpu", "name", "ctas", "known"),
+    [
+        ("h100", "histogram_shared", 275, {}),
+        ("qv100", "sgemm_tiled", 144, {}),
+        ("h100", "sgemm_tiled", 84, QUARTER),
+    ],
+)
+@pytest.mark.parametrize("method", ["photon", "pkp"])
+def test_launches_of_few_waves(kernels: Any, gpu: str, name: str, ctas: int, known: Any, method: str) -> None:
+    """These were up to 37 % off, with intervals of 1 to 9 %."""
+    found = []
+    for controller in (None, make(method)):
+        device = simt.GPU(gpu, set=known, controller=controller)
+        module = device.compile((BENCHMARKS / "few_waves.cu").read_text(), name="few_waves.cu")
+        arguments, _ = kernels[name].make(device, np.random.default_rng(1), ctas)
+        module[name][ctas, kernels[name].threads](*arguments)
+        found += device.result().launches
+    full, launch = found
+    assert launch.sampled is not None
+    assert abs(launch.cycles / full.cycles - 1) <= launch.sampled.half_widths.get("cycles", 0.0)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simt.control import PKP, Interval
+from simt.control.controller import Previewed
 from simt.control.projection import Projection, apply, cycles_left, project
 from simt.errors import ControlError
 from simt.result.sampled import Sampled
@@ -154,6 +155,7 @@ def test_a_perfectly_even_launch_is_projected_exactly() -> None:
     finished = [8 + 10 * i for i in range(10)]
     for trend, index in ((None, 1), (0.1, 3)):
         controller, launch = PKP(window=1000, interval=500, tail=0, trend=trend), view()
+        vars(launch)["previewed"] = Previewed(100.0, 100.0, 10)
         stop = stop_of(controller, launch, intervals([2.0] * 10, finished))
         assert stop is not None and stop.index == index
         assert controller.project(launch, stop).cycles == 5000

@@ -14,7 +14,7 @@ from support.signals import intervals, view
 
 def watched(ipc: list[float], ctas: int = 100, each: int = 100, largest: float = 0) -> Waves:
     """A wave of ten CTAs ends in each interval of 500 cycles."""
-    waves = Waves(view(ctas=ctas), Previewed(each, max(each, largest)))
+    waves = Waves(view(ctas=ctas), Previewed(each, max(each, largest), ctas))
     finished = [10 * i for i in range(1, len(ipc) + 1)]
     for interval in intervals(ipc, finished, ctas=ctas, cta_instructions=each):
         waves.add(interval)
@@ -79,7 +79,16 @@ def test_the_largest_cta_may_be_the_last() -> None:
     assert unknown.half_width(10_000) == pytest.approx(watched([2.0] * 3, largest=200).half_width(10_000))
 
 
-def test_fewer_than_five_waves_are_too_few() -> None:
-    assert too_few(view(ctas=50)) == ""
-    assert too_few(view(ctas=49)) == "it has 4.90 waves of CTAs: fewer than 5 leave nothing out"
+def test_fewer_than_eight_waves_are_too_few() -> None:
+    assert too_few(view(ctas=80)) == ""
+    assert too_few(view(ctas=79)) == "it has 7.90 waves of CTAs: fewer than 8 leave nothing out"
     assert too_few(view(ctas=3))
+    assert too_few(view(ctas=79), 5) == ""
+
+
+def test_the_largest_of_all_ctas_exceeds_that_of_a_sample() -> None:
+    # Of 1,000 CTAs, log 1,000 / log 10 = 3 times what it is of ten.
+    assert Previewed(100.0, 150.0, 10).unequal(1000) == pytest.approx(1.5)
+    assert Previewed(100.0, 150.0, 10).unequal(10) == pytest.approx(0.5)
+    assert Previewed(100.0, 100.0, 10).unequal(1000) == 0
+    assert Previewed(100.0, 100.0, 1).unequal(1000) == 1

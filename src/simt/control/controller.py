@@ -103,15 +103,22 @@ GO_ON = GoOn()
 
 @dataclass(frozen=True)
 class Previewed:
-    """Warp instructions of a sample of a launch's CTAs: of the mean one, and of the largest."""
+    """Warp instructions of a sample of a launch's CTAs: of the mean and largest. ctas: of the sample."""
 
     mean: float
     largest: float
+    ctas: int
 
-    @property
-    def unequal(self) -> float:
-        """By how much the largest exceeds the mean one, relative to that."""
-        return self.largest / max(1.0, self.mean) - 1
+    def unequal(self, count: int) -> float:
+        """By how much the largest of `count` CTAs exceeds the mean one, relative to that.
+
+        The expected excess of the largest of n draws from an exponential distribution is in proportion to
+        log n, nearly. A sample of one CTA says nothing: twice the mean is assumed.
+        """
+        if self.ctas < 2:
+            return 1.0
+        excess = self.largest / max(1.0, self.mean) - 1
+        return excess * max(1.0, math.log(count) / math.log(self.ctas))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +162,7 @@ class LaunchView:
             return None
         of_warps = preview.counts.astype(np.float64) @ self.code.blocks.length
         of_ctas = of_warps.reshape(len(preview.ctas), -1).sum(axis=1)
-        return Previewed(float(of_ctas.mean()), float(of_ctas.max()))
+        return Previewed(float(of_ctas.mean()), float(of_ctas.max()), len(of_ctas))
 
     @property
     def wave_size(self) -> int:

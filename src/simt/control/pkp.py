@@ -51,7 +51,7 @@ class PKP(Controller):
 
     trend: ours: nothing is decided while active warps, DRAM's utilisation or a cache's hit rate change by
         more than this between the halves of the stretch that stands for the rest; nor while the L2 is about
-        to become full of modified lines; nor in launches of fewer than five waves of CTAs. The Result has a
+        to become full of modified lines; nor in launches of fewer than eight waves of CTAs. The Result has a
         95 % interval. None: as published.
     error: with `trend`, the largest relative half width of the interval with which a launch is stopped, see
         Waves; at least two waves have finished then.

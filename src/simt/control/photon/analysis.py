@@ -66,7 +66,7 @@ class LaunchAnalysis:
         """Of the sampled CTAs."""
         of_warps = (self.types.counts @ self.length.astype(np.float64))[self.types.of_warp]
         of_ctas = of_warps.reshape(-1, warps_per_cta).sum(axis=1)
-        return Previewed(float(of_ctas.mean()), float(of_ctas.max()))
+        return Previewed(float(of_ctas.mean()), float(of_ctas.max()), len(of_ctas))
 
     def to_json(self) -> dict[str, Any]:
         # Most warps execute few of a program's blocks.

@@ -46,7 +46,7 @@ class Photon(ByLevels):
     trend: nothing is predicted while active warps, DRAM's utilisation or a cache's hit rate change by more
         than this between the third and the last quarter of the time so far.
     error: largest relative half width of the cycles' 95 % interval with which blocks and warps predict, see
-        Waves; at least two waves have ended then, and the launch has at least five. The Result has the
+        Waves; at least two waves have ended then, and the launch has at least eight. The Result has the
         interval, which is wider if the prediction and the rate of the waves disagree.
     interval: core cycles between observations.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too;
