@@ -47,6 +47,34 @@ def element_type(dtype: npt.DTypeLike, *, dates: bool = False) -> np.dtype[Any]:
     return found
 
 
+# PyTorch's element types that NumPy has only through the package ml_dtypes, with integers of the same size.
+_ML_DTYPES = {
+    "bfloat16": np.uint16, "float8_e4m3fn": np.uint8, "float8_e5m2": np.uint8, "float8_e4m3fnuz": np.uint8,
+    "float8_e5m2fnuz": np.uint8, "float8_e8m0fnu": np.uint8,
+}  # fmt: skip
+
+
+def tensor_bytes(value: Any) -> npt.NDArray[Any] | None:
+    """A tensor of PyTorch in the host's memory whose element type NumPy lacks, as an array over the same
+    memory: of the type that ml_dtypes has, if that is installed, otherwise of integers of the same size. None
+    for any other object.
+    """
+    name = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    if name not in _ML_DTYPES or not hasattr(value, "untyped_storage") or value.device.type != "cpu":
+        return None
+    import torch
+
+    integers = np.dtype(_ML_DTYPES[name])
+    array: npt.NDArray[Any] = (
+        value.detach().view(torch.int16 if integers.itemsize == 2 else torch.uint8).numpy()
+    )
+    try:
+        import ml_dtypes
+    except ImportError:
+        return array.view(integers)
+    return array.view(getattr(ml_dtypes, name, integers))
+
+
 def shape_of(shape: Any) -> tuple[int, ...]:
     """A shape, from a number or several. Raises LaunchError where they are no whole numbers from 0."""
     try:
