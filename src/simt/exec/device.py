@@ -504,8 +504,8 @@ class Device(Objects):
             print(f"simt: {error}", file=sys.stderr)
 
     def end(self, is_lost: bool) -> Result | None:
-        """The process has ended: runs its queued work, or drops it if the process is lost. Returns the Result,
-        if there are timed launches.
+        """The process has ended: runs its queued work, or drops it if the process is lost. Returns the
+        Result, if there are timed launches.
         """
         if self._refused_tables:
             print(f"simt: {self._refused_tables} {_PRIVATE_TABLES}", file=sys.stderr)

@@ -76,7 +76,9 @@ class Objects(ABC):
         fill: Number,
         corners: tuple[list[int], list[int]] | None = None,
     ) -> dict[str, Any]:
-        """The bytes of a tensor map (`_engine.functional.encode_tensor_map`); or an error code and its text."""
+        """The bytes of a tensor map (`_engine.functional.encode_tensor_map`); or an error code and its
+        text.
+        """
         try:
             return {
                 "bytes": _engine.functional.encode_tensor_map(
