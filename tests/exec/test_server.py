@@ -33,6 +33,8 @@ _VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=12,
 )
+_NOWHERE = msgspec.msgpack.encode([0, 9, "k", *[[1, 1, 1]] * 3, 0, False])
+"""A launch of a module that is not loaded."""
 _OPERATIONS = sorted({*Device.operations, "hello", "leave", "called"} - {"synchronize"})
 
 
@@ -82,9 +84,7 @@ def require_served(channel: socket.socket) -> None:
         b"\x91" * 5000 + b"\x00",  # nested deeply
         msgspec.msgpack.encode(["load", 1.5]),
         msgspec.msgpack.encode(["launch", b"", b""]),
-        msgspec.msgpack.encode(
-            ["launch", msgspec.msgpack.encode([0, 9, "k", *[[1, 1, 1]] * 3, 0, False]), b""]
-        ),
+        msgspec.msgpack.encode(["launch", _NOWHERE, b""]),
         msgspec.msgpack.encode(["copy", 0, False, False, "device", *[2**63] * 9]),
         msgspec.msgpack.encode(["fill", 0, False, 16 << 32, 2**63, 0, 1, 1, 3]),
         msgspec.msgpack.encode(["elapsed", 1, 2]),
@@ -157,6 +157,13 @@ def test_without_free_descriptors_new_clients_are_turned_away() -> None:
     assert "a process of the program cannot be connected" in done.stderr
 
 
+STAYS = """signal.signal(signal.SIGTERM, signal.SIG_IGN)
+launch(10**8)
+try: result()
+except AssertionError: time.sleep(99)
+"""
+
+
 def program(body: str) -> list[str]:
     return [sys.executable, "-S", "-c", PROGRAM + "import signal, time\n" + body]
 
@@ -171,8 +178,7 @@ def is_running(process: int) -> bool:
 
 def test_a_program_that_ignores_the_request_to_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simt.exec.process, "_GRACE", 0.3)
-    body = "signal.signal(15, signal.SIG_IGN); launch(10**8)\ntry: result()\nexcept AssertionError: time.sleep(99)"
-    finished = run(program(body), "qv100", set={"sm.count": 1}, max_cycles=20_000)
+    finished = run(program(STAYS), "qv100", set={"sm.count": 1}, max_cycles=20_000)
     assert (finished.status, finished.stopped) == (-9, "max_cycles")
 
 
@@ -181,8 +187,7 @@ def test_processes_that_the_program_has_started_end_with_it(
 ) -> None:
     monkeypatch.setattr(simt.exec.process, "_GRACE", 0.3)
     place = tmp_path / "pid"
-    body = f"open({str(place)!r}, 'w').write(str(os.getpid())); signal.signal(15, signal.SIG_IGN); launch(10**8)\n"
-    body += "try: result()\nexcept AssertionError: time.sleep(99)"
+    body = f"open({str(place)!r}, 'w').write(str(os.getpid()))\n" + STAYS
     # The shell is the program; what uses CUDA is its child.
     command = ["sh", "-c", '"$@"; exit 3', "sh", *program(body)]
     assert run(command, "qv100", set={"sm.count": 1}, max_cycles=20_000).stopped == "max_cycles"

@@ -1,4 +1,4 @@
-"""What kernels may access of an allocation: what CUDA's allocators round it up to, or exactly what was asked for."""
+"""What kernels may access of an allocation: what CUDA's allocators round it up to, or exactly its bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_vector_that_begins_in_an_allocation_and_ends_behind_it() -> None:
 
 def test_the_granule_ends_at_512_bytes() -> None:
     assert read(GRANULE - 16) == bytes(16)
-    with pytest.raises(ProgramFault, match="484 bytes behind the end of `raw memory` .28 bytes"):
+    with pytest.raises(ProgramFault, match=r"484 bytes behind the end of `raw memory` \(28 bytes"):
         read(GRANULE)
 
 
