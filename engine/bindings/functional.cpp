@@ -204,8 +204,14 @@ void bind_errors(nb::module_& m) {
 }
 
 void bind_memory(nb::module_& m) {
+  nb::class_<AddressSpace>(m, "AddressSpace", "What the devices of a process share.")
+      .def(nb::init<uint64_t, uint64_t, uint32_t>(), "begin"_a, "stride"_a, "devices"_a,
+           "Raises MemoryError where the host has too few addresses left.");
   nb::class_<DeviceMemory>(m, "DeviceMemory")
-      .def(nb::init<uint64_t, uint64_t>(), "capacity"_a, "base"_a = window::global)
+      .def(nb::init<uint64_t, uint64_t, bool>(), "capacity"_a, "base"_a = window::global,
+           "exact_bounds"_a = false)
+      .def(nb::init<uint64_t, std::shared_ptr<AddressSpace>, uint32_t, bool>(), "capacity"_a, "space"_a,
+           "number"_a, "exact_bounds"_a = false)
       .def_prop_ro_static(
           "alignment", [](nb::handle) { return DeviceMemory::alignment; },
           "Of the address of each allocation, in bytes.")
@@ -254,6 +260,11 @@ void bind_memory(nb::module_& m) {
             return apply_changes(self, reinterpret_cast<const std::byte*>(changes.c_str()), changes.size());
           },
           "changes"_a, "Makes changes that MemoryChanges found. False if they are malformed.")
+      .def("open", &DeviceMemory::open, "address"_a, "devices"_a,
+           "Lets other devices of its address space access an allocation: bit n for number n. False if there "
+           "is none at the address.")
+      .def("reach", &DeviceMemory::reach, "number"_a, "all"_a,
+           "Whether kernels of this device may access all memory of that device.")
       .def("describe", &DeviceMemory::describe, "address"_a)
       .def(
           "write",

@@ -83,7 +83,7 @@ void check(const Launch& launch) {
 Launch make_launch(CUfunction function, Three grid, Three block, unsigned shared, void** pointers,
                    void** extra, std::span<const CUlaunchAttribute> attributes) {
   Launch launch;
-  launch.function = &function_of(function);
+  launch.function = function_of(function);
   launch.handle = function;
   launch.grid = grid;
   launch.block = block;
@@ -113,7 +113,7 @@ void launch(CUfunction function, std::array<uint32_t, 3> grid, std::array<uint32
   submit(stream, make_launch(function, grid, block, shared, pointers, extra, attributes));
   for (const CUlaunchAttribute& attribute : attributes)
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && attribute.value.programmaticEvent.event)
-      submit(stream, Record{&object_of<Event>(attribute.value.programmaticEvent.event)});
+      submit(stream, Record{object_of<Event>(attribute.value.programmaticEvent.event)});
 }
 
 }  // namespace

@@ -29,12 +29,10 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
   return guarded([&] {
     require(stream != nullptr && flags <= CU_STREAM_NON_BLOCKING);
     Context& context = current_context();
-    Process& process = Process::get();
     priority = std::clamp(priority, -5, 0);
-    Stream* made = process.streams.make(context, process.next_id++, flags, priority);
-    context.device.connection.send("stream", made->id, flags == CU_STREAM_DEFAULT);
-    context.streams.push_back(made);
-    *stream = handle_of<CUstream>(made);
+    Stream& made = all<Stream>().make(context, Process::get().next_id++, flags, priority);
+    context.device.connection.send("stream", made.id, flags == CU_STREAM_DEFAULT);
+    *stream = handle_of<CUstream>(&made);
   });
 }
 
@@ -46,8 +44,7 @@ CUresult cuStreamDestroy(CUstream stream) {
   return guarded([&] {
     Stream& s = object_of<Stream>(stream);
     leave_capture(s);
-    std::erase(s.context->streams, &s);
-    Process::get().streams.destroy(&s);
+    all<Stream>().destroy(s);
   });
 }
 
@@ -129,7 +126,7 @@ CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   return guarded([&] {
     require(flags <= CU_EVENT_WAIT_EXTERNAL);
-    submit(stream_of(stream), Wait{&event_of(event), flags == CU_EVENT_WAIT_EXTERNAL});
+    submit(stream_of(stream), Wait{event_of(event), flags == CU_EVENT_WAIT_EXTERNAL});
   });
 }
 
@@ -144,7 +141,7 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return guarded([&] {
     require(event != nullptr && flags < 8);
     require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
-    *event = handle_of<CUevent>(Process::get().events.make(current_context(), flags));
+    *event = handle_of<CUevent>(&all<Event>().make(current_context(), flags));
   });
 }
 
@@ -152,7 +149,7 @@ CUresult cuEventDestroy(CUevent event) {
   return guarded([&] {
     Event& e = event_of(event);
     if (e.id != 0) e.context->device.connection.send("forget", e.id);
-    Process::get().events.destroy(&e);
+    all<Event>().destroy(e);
   });
 }
 
@@ -162,7 +159,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
     Stream& s = stream_of(stream);
     Event& e = event_of(event);
     require(&e.context->device == &s.context->device, CUDA_ERROR_INVALID_HANDLE);
-    submit(s, Record{&e, flags == CU_EVENT_RECORD_EXTERNAL});
+    submit(s, Record{e, flags == CU_EVENT_RECORD_EXTERNAL});
   });
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "api.hpp"
+#include "handle.hpp"
 #include "wire.hpp"
 
 // Work that can be submitted to a stream or be a node of a graph.
@@ -14,7 +14,7 @@ struct Function;
 struct Event;
 
 struct Launch {
-  Function* function = nullptr;
+  Ref<Function> function;
   CUfunction handle = nullptr;  ///< the function's handle used by the program
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::array<uint32_t, 3> cluster{};  ///< 0: as fixed at compile time
@@ -53,12 +53,12 @@ struct StreamCallback {
 };
 
 struct Record {
-  Event* event = nullptr;
+  Ref<Event> event;
   bool external = false;  ///< captured as a separate node
 };
 
 struct Wait {
-  Event* event = nullptr;
+  Ref<Event> event;
   bool external = false;
 };
 

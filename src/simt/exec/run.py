@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ from simt.spec import Spec, load_spec
 
 from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses
 from .device import Device
+from .process import Process
 from .server import Server
 
 _SETTINGS = {
@@ -35,7 +33,8 @@ _REPEATABLE = {"PYTHONHASHSEED": "0"}
 class Finished:
     """A program that has ended.
 
-    status: as in `subprocess`: negative for a signal.
+    status: as in `subprocess`: negative for a signal. 1 for a program that ended with 0 although simt lacked
+        what executes its code (which standard error says).
     stopped: "max_cycles" or "timeout" if that limit ended it, else empty.
     results: one for each device that launched kernels with timing, in the order in which they were closed.
     """
@@ -119,7 +118,7 @@ def run(
 
     with tempfile.TemporaryDirectory(prefix="simt-exec-") as scratch:
         place = Path(scratch) / "socket"
-        server = Server(place, make)
+        server = Server(place, make, len(gpus))
         inherited = dict(os.environ if env is None else env)
         others = inherited.get("LD_LIBRARY_PATH")
         inherited |= {
@@ -132,26 +131,15 @@ def run(
             inherited.setdefault(name, value)
         inherited.pop("CUDA_VISIBLE_DEVICES", None)
         try:
-            process = subprocess.Popen(
-                [os.fspath(part) for part in command],
-                env=inherited,
-                preexec_fn=None if steps is None else fixed_addresses,
-            )
-        except OSError as error:
+            process = Process(command, inherited, None if steps is None else fixed_addresses, server.signal)
+        except LaunchError:
+            server.close()
             if steps is not None:
                 steps.close()
-            raise LaunchError(f"{os.fspath(command[0])}: cannot be started: {error.strerror}") from None
-        told, tell = socket.socketpair()
-
-        def wait() -> None:
-            process.wait()
-            tell.close()
-
-        waiting = threading.Thread(target=wait, daemon=True)
-        waiting.start()
+            raise
         stopped, status = "", None
         try:
-            server.run(told)
+            server.run(process.ended)
             if steps is not None:
                 steps.require_arrived()
         except LimitReached as limit:
@@ -166,12 +154,14 @@ def run(
             server.give_up("interrupted")
             raise
         finally:
+            server.hang_up()
+            process.end()
+            process.close()
             server.close()
-            told.close()
             if steps is not None:
                 steps.close()
-        waiting.join()
-    return Finished(process.returncode if status is None else status, tuple(server.results), stopped)
+    status = process.status() if status is None else status
+    return Finished(status or int(bool(server.lacking)), tuple(server.results), stopped)
 
 
 def numbered(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:

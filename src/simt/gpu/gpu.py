@@ -80,6 +80,8 @@ class GPU(Programs, ArrayCreation, Texturing):
     tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores
         of the specification's `sm_version` do, to the bit, where that is known; "exact": in double
         precision, rounded once.
+    exact_bounds: kernels may access only the bytes that were allocated. By default, as on hardware, they may
+        also access what CUDA's allocators round them up to: a multiple of 512 bytes.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         tensor_arithmetic: TensorArithmetic = "hardware",
         power: Power = False,
         clock: float | None = None,
+        exact_bounds: bool = False,
     ) -> None:
         self._session = Session(
             gpu,
@@ -130,6 +133,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         if tensor_arithmetic not in get_args(TensorArithmetic):
             raise LaunchError(f"tensor_arithmetic is {tensor_arithmetic!r}, expected 'hardware' or 'exact'")
         self.functional = functional
+        self.exact_bounds = exact_bounds
         self.fmad = fmad
         if code not in CODES:
             raise LaunchError(f"code is {code!r}, expected one of {', '.join(CODES)}")
@@ -624,7 +628,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     # --- inside -----------------------------------------------------------------------------------------
 
     def _device_memory(self, capacity: int) -> Any:
-        return _engine.functional.DeviceMemory(capacity)
+        return _engine.functional.DeviceMemory(capacity, exact_bounds=self.exact_bounds)
 
     @cached_property
     def machine_facts(self) -> dict[str, int]:

@@ -197,6 +197,8 @@ class Session:
         self._raw: deque[dict[str, Any]] = deque()
         self._cycles_before = 0
         self._engine: Any = None
+        self.watch: Callable[[], None] = _nothing
+        """Called again and again while launches run; what it raises stops them."""
 
     def begin(
         self,
@@ -383,6 +385,7 @@ class Session:
 
         def after_slice() -> None:
             self._collect()
+            self.watch()
             report(self._progress(work))
 
         with self.reporter.showing() as report, deferred_stop() as stop_requested, explained():
@@ -421,6 +424,11 @@ class Session:
             if why == "interrupted":
                 raise Interrupted(self.result(why), stop_requested())
             raise LimitReached(self.limits.text(why), self.result(why))
+
+    def drop(self) -> None:
+        """Drops all queued work: what had finished is in the Result."""
+        if self.busy:
+            self._abandon()
 
     def result(self, status: str = "complete") -> Result:
         """The launches finished so far as a Result. status: why some may be missing."""
