@@ -208,6 +208,13 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return guarded([&] {
     require(limit >= 0 && limit < CU_LIMIT_MAX, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = current_context();
+    if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
+      // A limit above the largest is that (CUDA runtime API, cudaDeviceSetLimit: "ignored or clamped").
+      const int most = context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+      require(most > 0, CUDA_ERROR_UNSUPPORTED_LIMIT);
+      value = std::min(value, static_cast<size_t>(most));
+      context.device.connection.send("set_aside", value);
+    }
     context.limits[limit] = value;
     if (limit == CU_LIMIT_STACK_SIZE) context.device.connection.send("stack", value);
   });
@@ -262,7 +269,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 CUresult cuCtxResetPersistingL2Cache() {
-  return guarded([] { current_context(); });
+  return guarded([] { current_context().device.connection.send("reset_persisting"); });
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType) {

@@ -69,6 +69,15 @@ def test_values_with_timing(name: str, compiled) -> None:
 
 
 @pytest.mark.slow
+def test_what_the_l2_holds(compiled) -> None:
+    """With an L2 of 1.25 MiB, past which the program streams 4 MiB."""
+    small = [*SMALL, "--set", "l2.slice.sets=4", "--set", "l2.slice.ways=16"]
+    done = run(*small, "--", str(compiled("residency")), "timed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok\n")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["launch=2", "launch=2,instruction=20"])
 @pytest.mark.parametrize(
     "name", ["thrust", "streams", "graphs", "managed", "callbacks", "stencil", "algorithms"]
