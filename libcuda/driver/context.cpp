@@ -215,6 +215,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
       value = std::min(value, static_cast<size_t>(most));
       context.device.connection.send("set_aside", value);
     }
+    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
+      note_without_effect(context.device, "the fetch granularity of the L2 (cudaLimitMaxL2FetchGranularity)");
     context.limits[limit] = value;
     if (limit == CU_LIMIT_STACK_SIZE) context.device.connection.send("stack", value);
   });
@@ -245,7 +247,11 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
-  return guarded([&] { current_context().cache_config = config; });
+  return guarded([&] {
+    note_without_effect(current_context().device,
+                        "the preferred cache configuration (cudaDeviceSetCacheConfig)");
+    current_context().cache_config = config;
+  });
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {

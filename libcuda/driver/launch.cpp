@@ -44,6 +44,22 @@ Bytes packed(const Function& f, void** pointers, void** extra) {
   return bytes;
 }
 
+/// What a launch attribute that changes nothing here is called; nullptr for others.
+const char* without_effect(CUlaunchAttributeID which) {
+  switch (which) {
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      return "priorities of launches (cudaLaunchAttributePriority)";
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      return "programmatic stream serialization (launches begin when the earlier ones have ended)";
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return "the scheduling policy of clusters (cudaLaunchAttributeClusterSchedulingPolicyPreference)";
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return "the preferred carve-out of shared memory (cudaLaunchAttributePreferredSharedMemoryCarveout)";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 void check(const Launch& launch) {
@@ -101,6 +117,8 @@ void set_attribute(Launch& launch, CUlaunchAttributeID which, const CUlaunchAttr
     launch.cooperative = value.cooperative != 0;
   else if (which == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
     launch.window = window_of(launch.function->module.context.device, value.accessPolicyWindow);
+  else if (const char* name = without_effect(which))
+    note_without_effect(launch.function->module.context.device, name);
 }
 
 AccessWindow window_of(const Device& device, const CUaccessPolicyWindow& window) {

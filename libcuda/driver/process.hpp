@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct Device {
   bool synchronous = false;             ///< launches are answered, as with CUDA_LAUNCH_BLOCKING
   uint64_t arena = 0, arena_bytes = 0;  ///< where its memory is mapped: at the device addresses
   std::map<uint64_t, Allocation> allocations;
+  std::set<std::string> notes;    ///< as sent by note_without_effect()
   uint64_t used = 0;              ///< bytes of device memory
   bool pending = false;           ///< whether work has been sent since the last synchronisation
   CUresult fault = CUDA_SUCCESS;  ///< sticky: set when a launch fails
@@ -144,5 +146,8 @@ void synchronize(Stream& stream);
 void synchronize(Event& event);
 /// Throws Failure if the function must not be called now because of a captured stream.
 void require_no_capture();
+
+/// Something of which timing takes no account; the Result's warnings name it once.
+void note_without_effect(Device& device, const std::string& what);
 
 }  // namespace simt::driver

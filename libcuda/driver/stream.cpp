@@ -32,6 +32,8 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
     Context& context = current_context();
     Process& process = Process::get();
     priority = std::clamp(priority, -5, 0);
+    if (priority != 0)
+      note_without_effect(context.device, "priorities of streams (cudaStreamCreateWithPriority)");
     Stream* made = process.streams.make(context, process.next_id++, flags, priority);
     context.device.connection.send("stream", made->id, flags == CU_STREAM_DEFAULT);
     context.streams.push_back(made);

@@ -114,6 +114,7 @@ class Device(Objects):
             "stack",
             "set_aside",
             "reset_persisting",
+            "note",
             "refuse_tables",
         ]
     )
@@ -213,6 +214,10 @@ class Device(Objects):
         if size > STACK_BYTES:
             self.gpu.machine_facts["stack_limit"] = size
             self._launcher.cache_clear()
+
+    def note(self, what: str) -> None:
+        """The program has asked for something that has no effect on timing."""
+        self.gpu.session.note(f"{what}: no effect on timing")
 
     def set_aside(self, nbytes: int) -> None:
         """Sets aside a part of the L2 for persisting accesses, in order with what is queued."""

@@ -356,7 +356,11 @@ class Session:
             )
         else:
             return
-        self._notes[note] = None
+        self.note(note)
+
+    def note(self, warning: str) -> None:
+        """Adds a warning to the Result, once."""
+        self._notes[warning] = None
 
     def queue_transfer(self, transfer: QueuedTransfer) -> int:
         """Queues a transfer. Returns its number, for `after` and `run`."""
