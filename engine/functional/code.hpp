@@ -84,8 +84,11 @@ struct Op {
                                         ///< UINT32_MAX: at the end of the function
   Control control = Control::None;
   bool guard_negated = false;
-  bool orders_memory = false;  ///< fences and acquires: later accesses wait for earlier ones
-  bool awaits_cta = false;     ///< a barrier at which lanes wait for all threads of their CTA
+  bool orders_memory = false;   ///< fences and acquires: later accesses wait for earlier ones
+  bool awaits_cta = false;      ///< a barrier at which lanes wait for all threads of their CTA
+  bool policy_is_wide = false;  ///< `policy` is a register of 64 bits per lane
+  /// Of a memory access: its L2 cache policy, or the row of that one's upper halves.
+  Place policy = place::none;
 
   template <class T>
   const T& details() const {

@@ -300,6 +300,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     while (w.addresses_until[slot] > w.given) ++slot;
     w.addresses_until[slot] = w.given + address_slots;
     record.mbarrier = w.record.mbarrier;
+    record.cache_policy = w.record.policy;
     if (w.record.bulk) {
       std::vector<uint64_t>& parts = w.bulk_parts[slot];
       parts.swap(w.record.bulk_parts);

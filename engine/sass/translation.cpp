@@ -1,6 +1,8 @@
 #include "sass/translation.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string>
 
 #include "functional/calls.hpp"
 #include "sass/instructions.hpp"
@@ -505,6 +507,32 @@ void Translation::accesses(uint32_t bytes, AddressKind kind) {
   bearer_ = static_cast<uint32_t>(program().code.size() - 1);
   raw_.addresses = kind;
   raw_.memory_bytes = bytes;
+  for (const Operand& o : operands_)
+    if (o.kind == OperandKind::Memory && o.descriptor != Operand::none && holds_policy(o.descriptor))
+      program().code.back().policy = frame_.uniform(o.descriptor + 1);
+}
+
+/// Whether a pair of uniform registers holds a cache policy: not if the instruction that last wrote it, in
+/// the order of the code, loaded the descriptor that a launch has in constant bank 0 before its parameters.
+bool Translation::holds_policy(uint32_t descriptor) const {
+  if (descriptor == Operand::zero) return false;
+  const Section& section = module_.sections[section_];
+  const std::string low = "UR" + std::to_string(descriptor), high = "UR" + std::to_string(descriptor + 1);
+  for (uint32_t i = index_; i-- > 0;) {
+    const Line& line = section.lines[i];
+    const auto writes = [&](size_t k) {
+      return k < line.operands.size() && (line.operands[k] == low || line.operands[k] == high);
+    };
+    if (!writes(0) && !(writes(1) && line.operands[0].starts_with("UP"))) continue;
+    const bool loads = line.opcode.starts_with("ULDC.64") || line.opcode.starts_with("LDCU.64");
+    constexpr std::string_view bank = "c[0x0][0x";
+    if (!loads || line.operands.size() < 2 || !line.operands[1].starts_with(bank)) return true;
+    const std::string_view offset = std::string_view(line.operands[1]).substr(bank.size());
+    uint32_t at = 0;
+    std::from_chars(offset.data(), offset.data() + offset.size(), at, 16);
+    return at >= section.constants->parameters;
+  }
+  return false;
 }
 
 void Translation::order_matters() {

@@ -171,6 +171,7 @@ class Translation {
   const Operand& at(uint32_t index) const;
   const Operand& placed(uint32_t index);
   void check_all_used() const;
+  bool holds_policy(uint32_t descriptor) const;
   void note(bool written, RegisterFile file, uint32_t index, uint32_t words);
   Place value(uint32_t index, uint32_t words, bool is_double);
   uint32_t slot_of(uint32_t index) const;

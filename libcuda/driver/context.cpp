@@ -227,6 +227,15 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return guarded([&] {
     require(limit >= 0 && limit < CU_LIMIT_MAX, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = current_context();
+    if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
+      // A limit above the largest is that (CUDA runtime API, cudaDeviceSetLimit: "ignored or clamped").
+      const int most = context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+      require(most > 0, CUDA_ERROR_UNSUPPORTED_LIMIT);
+      value = std::min(value, static_cast<size_t>(most));
+      context.device.connection.send("set_aside", value);
+    }
+    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
+      note_without_effect(context.device, "the fetch granularity of the L2 (cudaLimitMaxL2FetchGranularity)");
     context.limits[limit] = value;
     if (limit == CU_LIMIT_STACK_SIZE) context.device.connection.send("stack", value);
   });
@@ -257,7 +266,11 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
-  return guarded([&] { current_context().cache_config = config; });
+  return guarded([&] {
+    note_without_effect(current_context().device,
+                        "the preferred cache configuration (cudaDeviceSetCacheConfig)");
+    current_context().cache_config = config;
+  });
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
@@ -281,7 +294,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 CUresult cuCtxResetPersistingL2Cache() {
-  return guarded([] { current_context(); });
+  return guarded([] { current_context().device.connection.send("reset_persisting"); });
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType) {

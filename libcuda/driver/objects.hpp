@@ -88,6 +88,7 @@ struct Stream : Handle {
   int priority;
   std::shared_ptr<Capture> capture;  ///< in progress
   std::map<int, CUstreamAttrValue> attributes;
+  AccessWindow window;  ///< of launches that bring none
 };
 
 /// A primary context, or one created by cuCtxCreate.

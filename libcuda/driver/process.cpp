@@ -48,6 +48,10 @@ void say_once(const std::string& text) {
   if (said.insert(text).second) say(text);
 }
 
+void note_without_effect(Device& device, const std::string& what) {
+  if (!device.functional && device.notes.insert(what).second) device.connection.send("note", what);
+}
+
 Process& Process::get() {
   static Process* process = [] {
     // CUDA does not survive a fork: the child would share its parent's connection.

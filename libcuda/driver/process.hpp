@@ -42,6 +42,7 @@ struct Device {
   std::set<int> peers;                  ///< devices of which kernels may access all memory
   uint64_t arena = 0, arena_bytes = 0;  ///< where its memory is mapped: at the device addresses
   std::map<uint64_t, Allocation> allocations;
+  std::set<std::string> notes;    ///< as sent by note_without_effect()
   uint64_t used = 0;              ///< bytes of device memory
   bool pending = false;           ///< whether work has been sent since the last synchronisation
   CUresult fault = CUDA_SUCCESS;  ///< sticky: set when a launch fails
@@ -151,5 +152,8 @@ void synchronize(Stream& stream);
 void synchronize(Event& event);
 /// Throws Failure if the function must not be called now because of a captured stream.
 void require_no_capture();
+
+/// Something of which timing takes no account; the Result's warnings name it once.
+void note_without_effect(Device& device, const std::string& what);
 
 }  // namespace simt::driver

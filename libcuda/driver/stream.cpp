@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "capture.hpp"
+#include "launch.hpp"
 
 // Streams and events.
 
@@ -30,6 +31,8 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
     require(stream != nullptr && flags <= CU_STREAM_NON_BLOCKING);
     Context& context = current_context();
     priority = std::clamp(priority, -5, 0);
+    if (priority != 0)
+      note_without_effect(context.device, "priorities of streams (cudaStreamCreateWithPriority)");
     Stream& made = all<Stream>().make(context, Process::get().next_id++, flags, priority);
     context.device.connection.send("stream", made.id, flags == CU_STREAM_DEFAULT);
     *stream = handle_of<CUstream>(&made);
@@ -115,12 +118,20 @@ CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID which, CUstreamAtt
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID which, const CUstreamAttrValue* value) {
   return guarded([&] {
     require(value != nullptr);
-    stream_of(stream).attributes[which] = *value;
+    Stream& s = stream_of(stream);
+    if (which == CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+      s.window = window_of(s.context->device, value->accessPolicyWindow);
+    s.attributes[which] = *value;
   });
 }
 
 CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-  return guarded([&] { stream_of(to).attributes = stream_of(from).attributes; });
+  return guarded([&] {
+    Stream& target = stream_of(to);
+    const Stream& source = stream_of(from);
+    target.attributes = source.attributes;
+    target.window = source.window;
+  });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {

@@ -104,7 +104,8 @@ struct Executor {
     const Function& f = *l.function;
     // Encoded by itself, because simt keeps what it has made of it for the next launches.
     const Bytes configuration =
-        array_of(stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes, l.cooperative);
+        array_of(stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes, l.cooperative,
+                 l.window.address, l.window.bytes, l.window.hit_ratio, l.window.hit, l.window.miss);
     device.pending = true;
     if (!device.synchronous) return device.connection.send("launch", configuration, l.parameters);
     // Until the point of a checkpoint; then work is timed.

@@ -13,6 +13,14 @@ namespace simt::driver {
 struct Function;
 struct Event;
 
+/// A range of memory whose accesses by a launch have properties of their own in the L2
+/// (CUaccessPolicyWindow).
+struct AccessWindow {
+  uint64_t address = 0, bytes = 0;  ///< 0 bytes: none
+  double hit_ratio = 0;
+  uint32_t hit = 0, miss = 0;  ///< CUaccessProperty
+};
+
 struct Launch {
   Ref<Function> function;
   CUfunction handle = nullptr;  ///< the function's handle used by the program
@@ -20,6 +28,7 @@ struct Launch {
   std::array<uint32_t, 3> cluster{};  ///< 0: as fixed at compile time
   uint32_t shared_bytes = 0;          ///< dynamic
   bool cooperative = false;
+  AccessWindow window;
   Bytes parameters;
 };
 

@@ -28,6 +28,7 @@ from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
 from simt.result import Result
+from simt.run.l2 import PROPERTIES, AccessWindow, Rows, Use
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
@@ -76,6 +77,18 @@ class _Configuration(msgspec.Struct, array_like=True):
     cluster: tuple[int, int, int]
     shared: int
     cooperative: bool
+    window_address: int
+    window_bytes: int
+    hit_ratio: float
+    hit_property: int
+    miss_property: int
+
+    @property
+    def window(self) -> AccessWindow | None:
+        if not self.window_bytes:
+            return None
+        hit, miss = (PROPERTIES[number] for number in (self.hit_property, self.miss_property))
+        return AccessWindow(self.window_address, self.window_bytes, self.hit_ratio, hit, miss)
 
 
 class Device(Objects):
@@ -110,6 +123,9 @@ class Device(Objects):
             "registers",
             "occupancy",
             "stack",
+            "set_aside",
+            "reset_persisting",
+            "note",
             "refuse_tables",
         ]
     )
@@ -235,6 +251,18 @@ class Device(Objects):
             self.gpu.machine_facts["stack_limit"] = size
             self._launcher.cache_clear()
 
+    def note(self, what: str) -> None:
+        """The program has asked for something that has no effect on timing."""
+        self.gpu.session.note(f"{what}: no effect on timing")
+
+    def set_aside(self, nbytes: Number) -> None:
+        """Sets aside a part of the L2 for persisting accesses, in order with what is queued."""
+        self.gpu.set_persisting_l2(nbytes)
+
+    def reset_persisting(self) -> None:
+        """Ends the persistence of the lines that are in the L2, in order with what is queued."""
+        self.gpu.reset_persisting_l2()
+
     def load(self, image: bytes) -> dict[str, Any]:
         """Loads a module. Returns its number, kernels and variables; or an error and its text."""
         self._loaded += 1
@@ -315,6 +343,7 @@ class Device(Objects):
             ProgramStream(self.gpu, launch.stream, self._streams),
             launch.cluster if launch.cluster[0] else kernel.facts.cluster,
             launch.cooperative,
+            window=launch.window,
         )
 
     def registers(self, module: Number, name: str) -> int:
@@ -390,12 +419,18 @@ class Device(Objects):
             if staged:
                 native.free(source)
 
+        touched = []
+        if link == "device":
+            touched.append(Rows(source, width, pitch, height, slice, depth, "read"))
+        if link in ("device", "host_to_device"):
+            use: Use = "written" if link == "device" else "received"
+            touched.append(Rows(to, width, to_pitch, height, to_slice, depth, use))
         self._do(
             stream,
             QueuedTransfer(
                 link=link,
                 traffic={"device": 2 * nbytes, "none": 0}.get(link, nbytes),
-                writes=(to, nbytes) if link == "host_to_device" else (0, 0),
+                touched=touched,
                 perform=moves[0] if len(moves) == 1 and not staged else move if moves else None,
             ),
         )
@@ -418,7 +453,8 @@ class Device(Objects):
                 self.gpu.memory.native, address, value, element, width * element, height, pitch
             )
         traffic = width * element * height
-        self._do(stream, QueuedTransfer(link="device", traffic=traffic, perform=perform))
+        rows = Rows(address, width * element, pitch, height, use="written")
+        self._do(stream, QueuedTransfer(link="device", traffic=traffic, touched=[rows], perform=perform))
 
     def release(self, stream: Number, address: Number) -> None:
         """Frees memory, in stream order."""

@@ -214,6 +214,26 @@ class GPU(Programs, ArrayCreation, Texturing):
         if self._recording is not None:
             self._recording.add_copy(Copy(address, nbytes))
 
+    def set_persisting_l2(self, nbytes: int) -> None:
+        """Sets aside a part of the L2, in bytes, for persisting accesses of later launches
+        (`cudaLimitPersistingL2CacheSize`): lines that they bring are evicted after all others, up to this
+        size. It is rounded up to whole ways; 0: none.
+
+        Raises LaunchError if the GPU cannot set aside as much.
+        """
+        nbytes, most = whole("nbytes", nbytes), self.spec.most_persisting_l2
+        if nbytes > most:
+            raise LaunchError(
+                f"nbytes is {nbytes:,}, expected at most {most:,} on {self.name} (l2.persisting_kib)"
+            )
+        with self.exclusive:
+            self._session.set_persisting_l2(nbytes)
+
+    def reset_persisting_l2(self) -> None:
+        """Ends the persistence of lines in the L2, for later launches (`cudaCtxResetPersistingL2Cache`)."""
+        with self.exclusive:
+            self._session.reset_persisting_l2()
+
     # --- launches ---------------------------------------------------------------------------------------
 
     def stream(self) -> Stream:
@@ -322,9 +342,10 @@ class GPU(Programs, ArrayCreation, Texturing):
             arguments.copy_back()
             return None
         after = stream.pending() if stream is not None else ()
+        window = launcher.window or (stream.window if stream is not None else None)
         self._session.queue(
             queued_launch(
-                launch_id, launcher, arguments, source, after, digest, self._output, self.annotation
+                launch_id, launcher, arguments, source, after, digest, self._output, self.annotation, window
             )
         )
         del source  # the traceback of a fault would keep it alive

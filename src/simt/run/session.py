@@ -33,6 +33,7 @@ from simt.version import __version__
 
 from .faults import SourceText, explained
 from .interruption import Limits, deferred_stop
+from .l2 import AccessWindow, Rows
 from .overrides import Overrides, override_texts
 from .progress import Progress, reporter
 from .record import Facts, Record, to_resume
@@ -63,6 +64,7 @@ class QueuedLaunch:
         ones in its stream; those no longer queued have ended.
     warp_instructions: its total, if known.
     digest: of its arguments, if the input's hash does not cover them.
+    window: memory whose accesses have properties of their own in the L2.
     origins: where its instructions come from. source_text: lines of its source, for faults.
     keeps: objects to keep alive until it is done.
     ended: called when its row is in the Result. dropped: called if it will not run to its end.
@@ -74,6 +76,7 @@ class QueuedLaunch:
     after: Sequence[int] = ()
     warp_instructions: int | None = None
     digest: str = ""
+    window: AccessWindow | None = None
     origins: Origins | None = None
     source_text: SourceText | None = None
     keeps: Any = None
@@ -89,7 +92,7 @@ class QueuedTransfer:
         it takes no time.
     traffic: bytes over the link; bytes copied within the device count twice, since they are read and written.
     stream: None if ordered only by `after`. after: as for a launch.
-    writes: address and bytes that a copy from the host leaves in the L2, if the GPU does so.
+    touched: device memory that it leaves in the L2, if the GPU does so.
     perform: called once, when it ends, while the engine runs; it must not use the session. A native
         MemoryOperation does not need Python's lock.
     ended: called when its cycles are known. dropped: called if it will not end.
@@ -99,7 +102,7 @@ class QueuedTransfer:
     traffic: int = 0
     stream: int | None = None
     after: Sequence[int] = ()
-    writes: tuple[int, int] = (0, 0)
+    touched: Sequence[Rows] = ()
     perform: Callable[[], None] | None = None
     ended: Callable[[], None] = _nothing
     dropped: Callable[[], None] = _nothing
@@ -196,6 +199,9 @@ class Session:
         self._controls: dict[int, LaunchControl] = {}
         self._raw: deque[dict[str, Any]] = deque()
         self._cycles_before = 0
+        self._notes: dict[str, None] = {}
+        self._persisting = 0
+        """Bytes of the L2 that are set aside."""
         self._engine: Any = None
         self.watch: Callable[[], None] = _nothing
         """Called again and again while launches run; what it raises stops them."""
@@ -278,6 +284,23 @@ class Session:
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
 
+    def touch(self, rows: Sequence[Rows]) -> None:
+        """Informs the timing model of memory that was set, or copied within the device, in order with
+        launches."""
+        if self._timed:
+            self._running_engine().touch(rows)
+
+    def set_persisting_l2(self, nbytes: int) -> None:
+        """Sets aside a part of the L2 for persisting accesses, in order with launches."""
+        if self._timed:
+            self._persisting = nbytes
+            self._running_engine().set_aside(nbytes)
+
+    def reset_persisting_l2(self) -> None:
+        """Ends the persistence of the lines that are in the L2, in order with launches."""
+        if self._timed:
+            self._running_engine().reset_persisting()
+
     def follow(self, source: _engine.InstructionSource, first: int) -> None:
         """Puts what the CTAs from `first` on of a launch that is left out access into the L2, in order with
         launches."""
@@ -315,23 +338,42 @@ class Session:
         """Queues a launch; `run` runs it."""
         control = self._control(launch)
         after = self._unfinished(launch.after)
-        self._running_engine().launch(launch.source, launch.number, after=after, controller=control)
+        if launch.window is not None:
+            self._note_window(launch.window)
+        self._running_engine().launch(
+            launch.source, launch.number, after=after, controller=control, window=launch.window
+        )
         self._queued[launch.number] = launch
         if control is not None:
             self._controls[launch.number] = control
 
+    def _note_window(self, window: AccessWindow) -> None:
+        """Warns once of a window that has no effect."""
+        if not self.spec.l2.persisting_kib:
+            note = f"access windows have no effect on {self.spec.name}, whose l2.persisting_kib is 0"
+        elif window.hit == "persisting" and not self._persisting:
+            note = (
+                "persisting accesses of an access window have no effect: nothing of the L2 is set aside "
+                "(cudaLimitPersistingL2CacheSize, GPU.set_persisting_l2)"
+            )
+        else:
+            return
+        self.note(note)
+
+    def note(self, warning: str) -> None:
+        """Adds a warning to the Result, once."""
+        self._notes[warning] = None
+
     def queue_transfer(self, transfer: QueuedTransfer) -> int:
         """Queues a transfer. Returns its number, for `after` and `run`."""
         number = next(self._transfer_numbers)
-        address, nbytes = transfer.writes
         self._running_engine().transfer(
             number,
             stream=transfer.stream,
             after=self._unfinished(transfer.after),
             link=transfer.link,
             traffic=transfer.traffic,
-            address=address,
-            nbytes=nbytes,
+            touched=transfer.touched,
             perform=transfer.perform,
         )
         self._transfers[number] = transfer
@@ -435,7 +477,7 @@ class Session:
         return self._record.result(
             status,
             why=f"{status} reached" if status in ("max_cycles", "timeout") else "",
-            warnings=self._warnings(),
+            warnings=[*self._warnings(), *self._notes],
             input=self.input,
             input_hash=self.input_hash,
         )
@@ -455,6 +497,8 @@ class Session:
                 window=self._window,
                 timeline_interval=self._timeline or 0,
             )
+            if self._persisting:
+                self._engine.set_aside(self._persisting)
         return self._engine
 
     def _unfinished(self, numbers: Iterable[int]) -> list[int]:

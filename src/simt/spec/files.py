@@ -110,7 +110,13 @@ def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> 
     for path, value in changes:
         _override(values, path, value, spec.name)
         sources[path] = "override given by the user"
-    return validate(values, sources, spec.name)
+    changed = validate(values, sources, spec.name)
+    if changed.l1.adaptive and any(path == "l1.cache.ways" for path, _ in changes):
+        raise SpecError(
+            f"{spec.name}: l1.cache.ways: has no effect with l1.adaptive = true, where the L1 has what is "
+            "left of l1.unified_bytes; set l1.unified_bytes, or l1.adaptive = false"
+        )
+    return changed
 
 
 def validate(values: dict[str, Any], sources: Mapping[str, str], file: str) -> Spec:

@@ -554,6 +554,7 @@ def _memory_side(options: _Options, values: _Values) -> list[str]:
     for queue, entries in zip(("request", "dram", "fill", "reply"), queues, strict=True):
         values.put(f"l2.{queue}_queue", entries, source)
     values.copy("l2.copies_fill", "-gpgpu_perf_sim_memcpy", "1", _flag)
+    values.put("l2.persisting_kib", 0, "mechanism of Accel-Sim: no eviction priorities")
     values.put("l2.partitions", 1, "mechanism of Accel-Sim: one uniform L2")
     values.put("l2.far_latency", 0, "mechanism of Accel-Sim: one uniform L2")
 
