@@ -158,7 +158,7 @@ class TestWindows:
 
         def from_dram(ratio: float | None) -> float:
             machine = Machine()
-            machine.gpu.set_persisting_l2(512 << 10)
+            machine.gpu.set_persisting_l2(1 << 20)
             stream = machine.gpu.stream()
             if ratio is not None:
                 stream.set_access_window(machine.cold, ratio)
