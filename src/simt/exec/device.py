@@ -19,6 +19,7 @@ from simt.errors import CompileError, DeadlockError, ImageError, LaunchError, Pr
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
+from simt.names import printable
 from simt.result import Result
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
@@ -458,7 +459,7 @@ class Device(Objects):
             code = codes.INVALID_PTX
         if self._fault is None:
             self._fault = (code, str(error))
-            print(f"simt: {error}", file=sys.stderr)
+            print(f"simt: {printable(str(error))}", file=sys.stderr)
 
     def end(self) -> Result | None:
         """The program has ended: runs its queued work. Returns the Result, if there are timed launches."""

@@ -18,6 +18,7 @@ import msgspec
 
 from simt.errors import CheckpointError, SimtError, SimulationError
 from simt.result import Result
+from simt.run.interruption import Limits, deferred_stop, raise_requested
 
 from .device import Device
 
@@ -124,16 +125,20 @@ class Server:
         self.results: list[Result] = []
         """Results of the devices whose processes have ended, in that order."""
 
-    def run(self, ended: socket.socket) -> None:
-        """Serves until `ended` is readable and everything sent before has been handled.
+    def run(self, ended: socket.socket, limits: Limits | None = None) -> str:
+        """Serves until `ended` is readable and everything sent before has been handled. Returns "timeout" if
+        that limit is reached before, else "".
 
         Raises LimitReached, and Interrupted on Ctrl-C; `give_up` then saves what has finished.
         """
+        limits = limits or Limits()
         self._selector.register(ended, selectors.EVENT_READ)
         over = False
         while True:
-            ready = self._selector.select(0) if over else self._ready()
-            if not ready:
+            ready = self._selector.select(0) if over else self._ready(limits.seconds_left)
+            if not over and limits.late():
+                return "timeout"
+            if over and not ready:
                 break
             for key, _ in ready:
                 if key.fileobj is ended:
@@ -145,6 +150,7 @@ class Server:
                     self._serve(self._open[key.fd])
         for connection in list(self._open.values()):
             self._end(connection)
+        return ""
 
     def give_up(self, status: str) -> None:
         """Saves what the devices in use have finished. status: why launches may be missing."""
@@ -158,14 +164,16 @@ class Server:
         for connection in self._open.values():
             connection.channel.close()
 
-    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Waits until something can be read. Polls for a moment first: a core that sleeps wakes up slowly."""
+    def _ready(self, most: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Waits until something can be read, for at most so many seconds. Polls for a moment first: a core
+        that sleeps wakes up slowly."""
+        raise_requested()
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             if ready := self._selector.select(0):
                 return ready
             os.sched_yield()
-        return self._selector.select()
+        return self._selector.select(most)
 
     def _accept(self) -> None:
         channel, _ = self._listener.accept()
@@ -185,9 +193,12 @@ class Server:
             self._end(connection)
 
     def _end(self, connection: _Connection) -> None:
-        del self._open[connection.channel.fileno()]
         with suppress(KeyError, ValueError):
             self._selector.unregister(connection.channel)
-        connection.channel.close()
-        if connection.device is not None and (result := connection.device.end()) is not None:
-            self.results.append(result)
+        # It stays among the open ones until it is saved: whatever stops its work, `give_up` finds it.
+        result = None if connection.device is None else connection.device.end()
+        with deferred_stop():
+            if result is not None:
+                self.results.append(result)
+            del self._open[connection.channel.fileno()]
+            connection.channel.close()
