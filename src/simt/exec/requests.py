@@ -20,14 +20,13 @@ class Requests:
 
     def __init__(self, operations: Iterable[Callable[..., Any]]) -> None:
         # Decoding to known types does not recurse, whatever is sent.
-        self._decoder = msgspec.msgpack.Decoder(
-            type=_union([_format_of(operation) for operation in operations])
-        )
+        self._names = {_format_of(operation): operation.__name__ for operation in operations}
+        self._decode = msgspec.msgpack.Decoder(type=_union(list(self._names))).decode
 
     def decode(self, message: bytes | bytearray) -> tuple[str, tuple[Any, ...]]:
         """The operation and its arguments. Raises msgspec.DecodeError."""
-        request = self._decoder.decode(message)
-        return request.__struct_config__.tag, msgspec.structs.astuple(request)
+        request = self._decode(message)
+        return self._names[type(request)], msgspec.structs.astuple(request)
 
 
 def _format_of(operation: Callable[..., Any]) -> type[msgspec.Struct]:
