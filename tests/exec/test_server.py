@@ -242,3 +242,10 @@ def test_code_that_no_tool_reads_is_an_error_of_the_run(
     finished = run(program(body), "a100", functional=True, code="sass")
     assert finished.status == int(asked)
     assert ("no installed ptxas makes machine code" in capfd.readouterr().err) == asked
+
+
+def test_a_killed_process_does_not_keep_the_device_without_timing() -> None:
+    body = "if os.fork() == 0: time.sleep(1); os.kill(os.getppid(), 9); os._exit(0)\n"
+    begin = time.monotonic()
+    finished = run(program(body + "launch(2**32 - 1); result()"), "qv100", functional=True)
+    assert finished.status == -9 and time.monotonic() - begin < 30

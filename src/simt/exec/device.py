@@ -27,6 +27,7 @@ from simt.errors import (
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
+from simt.names import printable
 from simt.result import Result
 from simt.run.l2 import PROPERTIES, AccessWindow, Rows, Use
 from simt.run.session import QueuedTransfer
@@ -537,7 +538,7 @@ class Device(Objects):
             code = codes.INVALID_PTX
         if self._fault is None:
             self._fault = (code, str(error))
-            print(f"simt: {error}", file=sys.stderr)
+            print(f"simt: {printable(str(error))}", file=sys.stderr)
 
     def end(self, is_lost: bool) -> Result | None:
         """The process has ended: runs its queued work, or drops it if the process is lost. Returns the

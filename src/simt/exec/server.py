@@ -12,6 +12,7 @@ from pathlib import Path
 
 from simt.errors import CompileError, ImageError, LaunchError, ProgramFault, SimtError, ToolkitError
 from simt.result import Result
+from simt.run.interruption import Limits, deferred_stop, raise_requested
 
 from .checkpoints import CheckpointWritten
 from .connection import ClientGone, Connection, Maker
@@ -42,16 +43,20 @@ class Server:
         self.results: list[Result] = []
         """Results of the devices whose processes have ended, in that order."""
 
-    def run(self, ended: socket.socket) -> None:
-        """Serves until `ended` is readable and everything sent before has been handled.
+    def run(self, ended: socket.socket, limits: Limits | None = None) -> str:
+        """Serves until `ended` is readable and everything sent before has been handled. Returns "timeout" if
+        that limit is reached before, else "".
 
         Raises LimitReached, and Interrupted on Ctrl-C; `give_up` then saves what has finished.
         """
+        limits = limits or Limits()
         self._selector.register(ended, selectors.EVENT_READ)
         over = False
         while True:
-            ready = self._selector.select(0) if over else self._ready()
-            if not ready:
+            ready = self._selector.select(0) if over else self._ready(limits.seconds_left)
+            if not over and limits.late():
+                return "timeout"
+            if over and not ready:
                 break
             for key, _ in ready:
                 if key.fileobj is ended:
@@ -63,6 +68,7 @@ class Server:
                     self._serve(self._open[key.fd])
         for connection in list(self._open.values()):
             self._end(connection, connection.was_killed)
+        return ""
 
     def give_up(self, status: str) -> None:
         """Saves what the devices in use have finished. status: why launches may be missing."""
@@ -88,14 +94,16 @@ class Server:
         if self._reserve is not None:
             os.close(self._reserve)
 
-    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Waits until something can be read. Polls for a moment first: a core that sleeps wakes up slowly."""
+    def _ready(self, most: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Waits until something can be read, for at most so many seconds. Polls for a moment first: a core
+        that sleeps wakes up slowly."""
+        raise_requested()
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             if ready := self._selector.select(0):
                 return ready
             os.sched_yield()
-        return self._selector.select()
+        return self._selector.select(most)
 
     def _accept(self) -> None:
         try:
@@ -138,15 +146,18 @@ class Server:
 
     def _end(self, connection: Connection, is_lost: bool) -> None:
         """is_lost: work that the process has not waited for is dropped."""
-        del self._open[connection.channel.fileno()]
         with suppress(KeyError, ValueError):
             self._selector.unregister(connection.channel)
-        connection.close()
-        if connection.device is None:
-            return
-        self.lacking = self.lacking or connection.device.lacking
-        if (result := connection.device.end(is_lost)) is not None:
-            self.results.append(result)
+        # It stays among the open ones until it is saved: whatever stops its work, `give_up` finds it.
+        device = connection.device
+        result = None if device is None else device.end(is_lost)
+        with deferred_stop():
+            if device is not None:
+                self.lacking = self.lacking or device.lacking
+            if result is not None:
+                self.results.append(result)
+            del self._open[connection.channel.fileno()]
+            connection.close()
 
 
 def _any_file() -> int | None:

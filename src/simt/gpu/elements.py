@@ -22,7 +22,7 @@ _REFUSED = {
 def element_type(dtype: npt.DTypeLike, *, dates: bool = False) -> np.dtype[Any]:
     """A NumPy type that a GPU has, too. dates: datetime64 and timedelta64 are 64-bit integers there.
 
-    Raises LaunchError for objects, text, dates and numbers in another byte order.
+    Raises LaunchError for objects, text, dates, numbers in another byte order and types of no bytes.
     """
     try:
         found = np.dtype(dtype)
@@ -34,12 +34,15 @@ def element_type(dtype: npt.DTypeLike, *, dates: bool = False) -> np.dtype[Any]:
     if leaf.fields:
         for field in leaf.fields.values():
             element_type(field[0], dates=dates)
-        return found
+        if found.itemsize:
+            return found
     what = "" if dates and leaf.kind in "Mm" else _REFUSED.get(leaf.kind, "")
     if leaf.kind in "fc" and leaf.itemsize > (8 if leaf.kind == "f" else 16):
         what = "floats of more than 64 bits"
     if not what and not leaf.isnative:
         what = "big-endian numbers"
+    if not found.itemsize:
+        what = "of no bytes"
     if what:
         raise LaunchError(
             f"elements are {found} ({what}), which a GPU has no type for; convert the array, with .astype()"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,12 +11,7 @@ from typing import Any, TypeVar
 from simt import _engine
 from simt._engine import MemorySpace, Operation, Unit
 from simt.errors import OpcodeTableError
-from simt.files import require_regular
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from simt.files import parse_toml, require_regular
 
 __all__ = ["MemorySpace", "OpcodeTable", "Operation", "Unit", "builtin_tables", "load_table", "table_for"]
 
@@ -78,10 +72,10 @@ def _member(kind: type[_Enum], name: object, path: Path, where: str) -> _Enum:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         require_regular(path)
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OpcodeTableError(f"{path}: cannot read this opcode table: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise OpcodeTableError(f"{path}: not a TOML file: {error}") from error
 
 

@@ -19,19 +19,22 @@ _DECISIONS = {
 def sampling_sentences(result: Result) -> list[str]:
     """Sentences for users; none if nothing was sampled."""
     lines = []
-    sampled = [x for x in result.launches if x.sampled is not None]
-    if sampled:
-        decisions: Counter[str] = Counter(x.sampled.decision for x in sampled if x.sampled is not None)
+    decisions: Counter[str] = Counter()
+    method, done, every = "", 0, 0
+    for x in result.launches:
+        if x.sampled is not None:
+            decisions[x.sampled.decision] += 1
+            method = method or x.sampled.method
+            done += x.sampled.warp_instructions
+            every += x.warp_instructions
+    if sampled := decisions.total():
         how = ", ".join(f"{decisions[key]:,} {text}" for key, text in _DECISIONS.items() if decisions[key])
-        method = next(x.sampled.method for x in sampled if x.sampled is not None)
-        done = sum(x.sampled.warp_instructions for x in sampled if x.sampled is not None)
-        every = sum(x.warp_instructions for x in sampled)
         speedup = f"{every / done:,.1f} times fewer" if done else "none"
         lines.append(
-            f"Sampled by {method}: {len(sampled):,} launch{'es' * (len(sampled) != 1)}, {how}; "
+            f"Sampled by {method}: {sampled:,} launch{'es' * (sampled != 1)}, {how}; "
             f"{done:,} of {every:,} warp instructions simulated in detail ({speedup})."
         )
-        if decisions["full"] == len(sampled):
+        if decisions["full"] == sampled:
             lines[-1] += " Nothing could be skipped: all values are those of full detail."
     facts = result.sampling
     if not facts:

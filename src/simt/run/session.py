@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simt.errors import (
     ControlError,
@@ -29,11 +29,13 @@ from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.result.journal import Saved
+from simt.result.store import LaunchStore
 from simt.version import __version__
 
 from .faults import SourceText, explained
-from .interruption import Limits, deferred_stop
+from .interruption import Limits, deferred_stop, number_of, raise_requested
 from .l2 import AccessWindow, Rows
+from .options import whole_option
 from .overrides import Overrides, override_texts
 from .progress import Progress, reporter
 from .record import Facts, Record, to_resume
@@ -158,8 +160,10 @@ class Session:
         from simt.spec import load_spec
 
         self.threads = host_threads(threads)
-        if timeline is not None and timeline < 1:
-            raise SimtError(f"timeline is {timeline}, expected 1 or more")
+        if timeline is not None:
+            timeline = whole_option("timeline", timeline)
+        if window is not None:
+            window = whole_option("window", window, least=0, most=(1 << 32) - 1)
         self.limits = Limits(max_cycles, timeout)
         if isinstance(controller, str):
             from simt.control.registry import make
@@ -257,9 +261,14 @@ class Session:
     # --- launches ---------------------------------------------------------------------------------------
 
     @property
-    def launches(self) -> dict[int, LaunchResult]:
+    def launches(self) -> LaunchStore:
         """The finished launches, by position, in the order in which they finished."""
         return self._record.launches
+
+    @property
+    def last_cycle(self) -> int:
+        """The cycle in which the last finished launch ended."""
+        return self._record.last_cycle
 
     @property
     def queued(self) -> tuple[int, ...]:
@@ -448,6 +457,9 @@ class Session:
             except MemoryError as error:
                 self._abandon(collect=False)
                 raise SimulationError(NO_MEMORY, self.result("failed")) from error
+            except KeyboardInterrupt as stop:  # while CTAs were executed without timing; the second signal
+                self._abandon()
+                raise Interrupted(self.result("interrupted"), number_of(stop)) from None
             except LaunchError:  # a finished launch's values cannot be copied back; the others can continue
                 raise
             except ResultError:
@@ -460,12 +472,25 @@ class Session:
                 error.source_text = self._source_line(error)
                 self._abandon()
                 raise
-            if is_done():
+            if not why:
                 return
-            self._abandon()
-            if why == "interrupted":
-                raise Interrupted(self.result(why), stop_requested())
-            raise LimitReached(self.limits.text(why), self.result(why))
+            if self.busy:
+                self._abandon()
+            self._stop(why, stop_requested())
+
+    def require_time(self) -> None:
+        """Before and while a launch is executed without timing: raises LimitReached after `timeout`, Stopped
+        if a signal's exception was lost, and what `watch` raises."""
+        raise_requested()
+        self.watch()
+        if self.limits.late():
+            self._stop("timeout", 0)
+
+    def _stop(self, why: str, number: int) -> NoReturn:
+        """Raises Interrupted or LimitReached. why: status of the Result. number: of the signal."""
+        if why == "interrupted":
+            raise Interrupted(self.result(why), number)
+        raise LimitReached(self.limits.text(why), self.result(why))
 
     def drop(self) -> None:
         """Drops all queued work: what had finished is in the Result."""

@@ -13,7 +13,6 @@ import inspect
 import json
 import os
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -27,14 +26,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from simt.errors import SpecError
-from simt.files import kind_of, replacing
+from simt.files import kind_of, parse_toml, replacing
 from simt.spec.models import Spec
 from simt.spec.section import Megahertz, Policy, Quantity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Overrides = Mapping[str, Any] | Iterable[str]
 
@@ -290,8 +284,8 @@ def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
             if "\n" in value:
                 raise ValueError("several lines")
             number = _in_bytes(value) if counts_bytes else value
-            value = tomllib.loads(f"value = {number}")["value"]
-        except (ValueError, RecursionError):  # of which TOMLDecodeError is one
+            value = parse_toml(f"value = {number}")["value"]
+        except ValueError:
             expected = rule or ("true or false" if kind is bool else "a value as in TOML")
             raise SpecError(
                 f"{name}: override {path}: cannot read the value {value!r}, expected {expected}"
@@ -356,7 +350,7 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
         raise SpecError(f"{file}: extends: the files extend each other: {' -> '.join([*chain, file])}")
     try:
         table = dict(_parsed(text))
-    except ValueError as error:  # TOMLDecodeError is one; a number with too many digits raises another
+    except ValueError as error:
         raise SpecError(f"{file}: not valid TOML: {error}") from None
     parent = table.pop("extends", None)
     values: dict[str, Any] = {}
@@ -382,7 +376,7 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> dict[str, Any]:
     """A file's contents, for reading only: parsing takes most of the time of `load_spec`."""
-    return tomllib.loads(text)
+    return parse_toml(text)
 
 
 def merge(
