@@ -192,9 +192,8 @@ def test_a_request_whose_exception_is_lost_stops_the_next_launch(functional: boo
 
 
 def test_a_request_that_a_program_swallows_is_raised_at_the_end() -> None:
-    with pytest.raises(Stopped) as caught, stoppable():
-        with suppress(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(Stopped) as caught, stoppable(), suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
     assert caught.value.number == signal.SIGTERM
     raise_requested()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
