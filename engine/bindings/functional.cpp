@@ -646,12 +646,13 @@ void bind_launches(nb::module_& m) {
           "cooperative"_a = false, "first_cta"_a = 0, "state"_a = nb::bytes("", 0),
           "A launch, to be made once or several times: from `first_cta` on, and from `state` for CTAs that "
           "have begun.")
-      .def("run", &run, "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
-           "memory"_a.none() = nb::none(), "until"_a.none() = nb::none(), "poll"_a.none() = nb::none(),
-           "Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of "
-           "CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp "
-           "and thread instructions, and with `until` the state. poll: called again and again meanwhile; what "
-           "it raises stops the launch. Raises ValueError for the state of another launch.")
+      .def(
+          "run", &run, "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
+          "memory"_a.none() = nb::none(), "until"_a.none() = nb::none(), "poll"_a.none() = nb::none(),
+          "Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of "
+          "CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp "
+          "and thread instructions, and with `until` the state. poll: called again and again meanwhile; what "
+          "it raises stops the launch. Raises ValueError for the state of another launch.")
       .def("source", &source, "parameters"_a, "id"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a,
            "poll"_a.none() = nb::none(),
            "A launch that executes as the timing engine asks for its instructions. poll: see `run`, for CTAs "

@@ -43,6 +43,14 @@ def kind_of(path: Path) -> str:
     return next((kind for test, kind in _KINDS if test(mode)), "")
 
 
+def is_regular(path: Path) -> bool:
+    """Whether a regular file is there; False also for names that no file can have."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def require_regular(path: Path) -> None:
     """Raises OSError for an input that is a FIFO, a device or a socket, before it is opened: opening a FIFO
     would block, and a device never ends.

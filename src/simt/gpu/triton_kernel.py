@@ -28,9 +28,9 @@ class TritonFunction:
     grid: a number, up to three of them, or a function of the arguments by name that gives them. Compiled once
     for each specialisation of its arguments, by Triton's rules.
 
-    Heuristics decide as under Triton. Of an autotuner's configurations, pruned as under Triton, the first that
-    agrees with the arguments of the launch is taken: trying all would simulate each of them. A warning names
-    it once; give values of a configuration at the launch to choose another one.
+    Heuristics decide as under Triton. Of an autotuner's configurations, pruned as under Triton, the first
+    that agrees with the arguments of the launch is taken: trying all would simulate each of them. A warning
+    names it once; give values of a configuration at the launch to choose another one.
     """
 
     def __init__(self, gpu: GPU, fn: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
-from simt.files import replacing, unreadable
+from simt.files import kind_of, replacing, unreadable
 from simt.result.columns import BLOCKS, columns_of, compact, expanded
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _write_tables(result: Result, path: Path) -> None:
 
 def load(path: Path) -> Any:
     """The JSON object of a saved Result, with its details."""
-    if not path.is_dir():
+    if kind_of(path) != "a directory":
         return _read_json(path)
     data = expanded(_read_json(path / "result.json"))
     if isinstance(data, dict) and isinstance(data.get("launches"), list):

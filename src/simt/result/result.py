@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import PowerError, ResultError
+from simt.files import is_regular
 from simt.names import kernel_labels
 from simt.result import files, launch_table
 from simt.result.columns import BLOCKS, COLUMNS, ROWS, expanded
@@ -321,7 +322,7 @@ class Result:
         from simt.result.journal import journal_of, read_journal
 
         path = Path(path)
-        if (journal := journal_of(path)).is_file():
+        if is_regular(journal := journal_of(path)):
             return read_journal(journal).result
         try:
             return cls.from_json(files.load(path))
