@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from simt.errors import ResultError
-from simt.result import LaunchResult, Result, store
 from simt.result import LaunchResult, Result, files, store
 from simt.result.elapsed import covered, shares
 from simt.result.store import BLOCK, LaunchStore
