@@ -14,6 +14,7 @@ from simt.result import LaunchResult, Machine, Provenance, Result, timeline
 from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
 from simt.result.transfer import Transfer
+from simt.result.unmodelled import unmodelled
 
 from .projected_clock import ProjectedClock
 
@@ -254,7 +255,7 @@ class Record:
             notes.append(
                 f"{len(self._kept)} launches of the resumed run did not occur again; they are left out"
             )
-        notes += [*warnings, *(w for launch in launches for w in launch.warnings)]
+        notes += [*warnings, *unmodelled(launches), *(w for launch in launches for w in launch.warnings)]
         if self._wanted is not None and not left:
             status = "complete"
         if status != "complete":
