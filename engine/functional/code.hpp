@@ -120,9 +120,6 @@ struct ConstantBanks {
   };
   std::array<Bank, count> banks;
   uint32_t parameters = 0;  ///< where they begin in bank 0
-  static constexpr uint32_t first_parameter_sm90 = 0x210;
-  /// Where bank 0 has the upper and the lower word of the grid barrier's address, %envreg1 and %envreg2.
-  uint32_t grid_barrier() const { return parameters < first_parameter_sm90 ? 0x8c : 0x44; }
 };
 
 /// A word of a constant bank that Ops read from bank place::launch.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
 from simt.result.store import LaunchStore
 from simt.result.transfer import Transfer
+from simt.result.unmodelled import Unmodelled
 
 from .projected_clock import ProjectedClock
 
@@ -147,8 +149,13 @@ class Record:
         self._notes: list[str] = []
         self._transfers: list[Transfer] = []
         self._warned: dict[str, None] = {}  # warnings of the launches, in order
+        self._unmodelled = Unmodelled()
         if before is not None:
-            self._notes = [text for text in before.result.warnings if not text.startswith(UNFINISHED)]
+            self._notes = [
+                text
+                for text in before.result.warnings
+                if not text.startswith(UNFINISHED) and not Unmodelled.wrote(text)
+            ]
             self._check(before.result.provenance)
             self._kept = {x.index: replace(x, energies=energies) for x in before.result.launches}
             self._digests = dict(before.digests)
@@ -205,6 +212,7 @@ class Record:
         self.launches.add(launch)
         self.last_cycle = max(self.last_cycle, launch.end_cycle)
         self._warned.update(dict.fromkeys(launch.warnings))
+        self._unmodelled.add(launch)
 
     def add(
         self, raw: dict[str, Any], facts: Facts, control: LaunchControl | None = None, digest: str = ""
@@ -254,10 +262,13 @@ class Record:
         why: the same, as text for messages. warnings: of the input. input, input_hash: as known now.
         """
         launches = self.launches.in_order()
-        warned = [*self._warned]
+        warned, unmodelled = [*self._warned], self._unmodelled
         if status != "complete" and self._kept:
             launches = tuple(sorted([*self._kept.values(), *launches], key=lambda launch: launch.index))
             warned += [text for launch in self._kept.values() for text in launch.warnings]
+            unmodelled = deepcopy(unmodelled)
+            for launch in self._kept.values():
+                unmodelled.add(launch)
         finished = {*self.launches, *(self._kept if status != "complete" else ())}
         left = tuple(sorted(self._wanted - finished)) if self._wanted is not None else ()
         before = None if self._before is None else self._before.result
@@ -267,7 +278,7 @@ class Record:
             notes.append(
                 f"{len(self._kept)} launches of the resumed run did not occur again; they are left out"
             )
-        notes += [*warnings, *warned]
+        notes += [*warnings, *unmodelled.warnings(), *warned]
         if self._wanted is not None and not left:
             status = "complete"
         if status != "complete":
