@@ -392,7 +392,7 @@ def test_what_copies_leave_in_the_l2_is_there_when_they_end(folder: Path) -> Non
 def test_what_a_memset_or_a_copy_on_the_device_leaves_is_there_when_it_ends(folder: Path) -> None:
     def hits(*touched: tuple[int, int, int, int, int, int, str], stream: int = 1) -> int:
         machine = Machine(folder)
-        machine.engine.transfer(11, stream=stream, link="device", traffic=100_000, touched=touched)
+        machine.engine.transfer(11, stream=stream, link="device", traffic=100_000_000, touched=touched)
         machine.launch(1)
         assert machine.engine.run(1 << 60)
         (record,) = machine.engine.finished()
