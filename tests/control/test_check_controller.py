@@ -130,7 +130,7 @@ class Negative(Settled):
         PKP(**PKP.presets["artifact"]),
         FirstInstructions(20_000),
         TBPointRegions(interval=50, tolerance=0.5),
-        Photon(interval=50, delta=0.3, below_wave=0),
+        Photon(interval=50, delta=0.3),
         PublishedPhoton("block+warp", delta=20, warp_window=16, block_window=16, interval=50),
         Settled(),
         NoParameters(),

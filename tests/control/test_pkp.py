@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from simt.control import PKP
-from simt.control.controller import Previewed
 from simt.errors import ParameterError
 from support.signals import intervals, stop_of, view
 
@@ -289,30 +289,26 @@ def test_uncertain_waves_refuse_a_decision() -> None:
     assert stop_of(pkp(trend=0.1, error=0.01, threshold=100.0), launch, intervals(ipc, WAVES)) is None
 
 
-def test_below_a_wave_the_first_window_does_not_count() -> None:
-    launch = view(ctas=8, wave=10, warp_instructions=1_000_000)
-    signal = lambda: intervals([2.0] * 30, [0] * 30, ctas=8)  # noqa: E731
-    assert stop_of(pkp(), launch, signal()).index == 5  # type: ignore[union-attr]
-    # Eight intervals after the first window of six.
-    assert stop_of(pkp(trend=0.1, error=9.0), launch, signal()).index == 13  # type: ignore[union-attr]
-    assert stop_of(pkp(trend=0.1), launch, signal()) is None
+def test_of_fewer_than_five_waves_nothing_is_left_out() -> None:
+    for ctas, wave, decides in ((8, 10, False), (49, 10, False), (50, 10, True)):
+        launch = view(ctas=ctas, wave=wave, warp_instructions=20_000)
+        controller = pkp(trend=0.1, error=9.0)
+        stop = stop_of(controller, launch, intervals([2.0] * 20, WAVES, ctas=ctas))
+        assert (stop is not None) == decides
+        if not decides:
+            assert controller.why_full.endswith("waves of CTAs: fewer than 5 leave nothing out")
+    # As published it stops.
+    assert stop_of(pkp(), view(ctas=8, warp_instructions=20_000), intervals([2.0] * 20, [0] * 20, ctas=8))
 
 
 def test_the_interval_is_stated() -> None:
-    launch, controller = view(ctas=8, wave=10, warp_instructions=10_000), pkp(trend=0.1, tail=0)
-    stop = stop_of(controller, launch, intervals([1.0] * 20, [0] * 20, ctas=8))
-    # A constant rate, of CTAs of which nothing is known: 0.1 + 0.5, of what is left.
-    assert stop is not None and stop.end == 8500
+    launch, controller = view(warp_instructions=20_000), pkp(trend=0.1, error=9.0)
+    stop = stop_of(controller, launch, intervals([2.0] * 20, WAVES, cta_instructions=200))
+    # Two waves count; 14,000 instructions are left. A CTA takes 1,000 cycles, of which a quarter is added for
+    # the end. Of CTAs of which nothing is known, the largest is taken to be twice as large as the mean.
+    assert stop is not None and stop.end == 3000
     found = controller.project(launch, stop)
-    assert found.cycles == 10_000
-    assert found.half_widths == {"cycles": pytest.approx(0.15 * 0.6)}
-    assert found.reason.endswith("cycles ± 9.0%")
-
-
-def test_unequal_ctas_below_a_wave_widen_the_interval() -> None:
-    for largest, index in ((100.0, 13), (150.0, 14)):
-        launch = view(ctas=8, wave=10, warp_instructions=16_000)
-        vars(launch)["previewed"] = Previewed(100.0, largest)
-        stop = stop_of(pkp(trend=0.1, error=0.04), launch, intervals([2.0] * 16, [0] * 16, ctas=8))
-        # At interval 13, 2,000 of 16,000 instructions are left.
-        assert stop is not None and stop.index == index
+    spread = stats.t.ppf(0.975, 5) * 0.05 * math.sqrt(4 / 5) * math.sqrt(1 / 2 + 1 / 7)
+    half = (7000 * spread + 250 + 500) / 10_250
+    assert found.half_widths == {"cycles": pytest.approx(half)}
+    assert found.reason.endswith(f"cycles ± {half:.1%}")

@@ -108,10 +108,9 @@ def test_sms_with_more_warps_take_longer() -> None:
         n = i + 1
         t.add(interval(i, 60, of_sms=([20 * n, 20 * n, 20 * n], [400 * n, 400 * n, 800 * n])), 2)
     mean = 1600 / 60
-    for one_wave in (False, True):
-        found = t.contention(2.0, False, one_wave)
-        assert found.sm_warps.tolist() == [4, 4, 8]
-        assert found.sm_scale.tolist() == pytest.approx([20 / mean, 20 / mean, 40 / mean])
+    found = t.contention(2.0, False)
+    assert found.sm_warps.tolist() == [4, 4, 8]
+    assert found.sm_scale.tolist() == pytest.approx([20 / mean, 20 / mean, 40 / mean])
 
 
 def own_pace(executed: list[list[int]], one_wave: bool) -> list[float]:

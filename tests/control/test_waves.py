@@ -7,13 +7,14 @@ import math
 import pytest
 from scipy import stats
 
-from simt.control.waves import Waves
+from simt.control.controller import Previewed
+from simt.control.waves import Waves, too_few
 from support.signals import intervals, view
 
 
-def watched(ipc: list[float], ctas: int = 100, each: int = 100) -> Waves:
+def watched(ipc: list[float], ctas: int = 100, each: int = 100, largest: float = 0) -> Waves:
     """A wave of ten CTAs ends in each interval of 500 cycles."""
-    waves = Waves(view(ctas=ctas))
+    waves = Waves(view(ctas=ctas), Previewed(each, max(each, largest)))
     finished = [10 * i for i in range(1, len(ipc) + 1)]
     for interval in intervals(ipc, finished, ctas=ctas, cta_instructions=each):
         waves.add(interval)
@@ -57,7 +58,7 @@ def test_waves_that_differ_widen_the_interval(ipc: list[float]) -> None:
 
 
 def test_what_was_forgotten_does_not_count() -> None:
-    waves = Waves(view())
+    waves = Waves(view(), None)
     for interval in intervals([9.0, 9.0, 1.0, 2.0, 2.0], [10, 20, 30, 40, 50]):
         waves.add(interval)
         if interval.index == 1:
@@ -65,3 +66,20 @@ def test_what_was_forgotten_does_not_count() -> None:
             assert waves.seen == 0
     assert waves.seen == 2 and waves.begin == 1500
     assert waves.window()[0]["warp_instructions"] == 2000
+
+
+def test_the_largest_cta_may_be_the_last() -> None:
+    even, uneven = watched([2.0] * 3), watched([2.0] * 3, largest=300)
+    # A CTA takes 500 cycles; the largest takes 1000 more, half of which is added.
+    difference = uneven.half_width(10_000) - even.half_width(10_000)
+    assert difference == pytest.approx(500 / even.cycles(10_000))
+    unknown = Waves(view(), None)
+    for interval in intervals([2.0] * 3, [10, 20, 30]):
+        unknown.add(interval)
+    assert unknown.half_width(10_000) == pytest.approx(watched([2.0] * 3, largest=200).half_width(10_000))
+
+
+def test_fewer_than_five_waves_are_too_few() -> None:
+    assert too_few(view(ctas=50)) == ""
+    assert too_few(view(ctas=49)) == "it has 4.90 waves of CTAs: fewer than 5 leave nothing out"
+    assert too_few(view(ctas=3))

@@ -107,6 +107,11 @@ class Previewed:
     mean: float
     largest: float
 
+    @property
+    def unequal(self) -> float:
+        """By how much the largest exceeds the mean one, relative to that."""
+        return self.largest / max(1.0, self.mean) - 1
+
 
 @dataclass(frozen=True, eq=False)
 class LaunchView:

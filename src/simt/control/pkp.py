@@ -14,14 +14,13 @@ from simt.control.controller import GO_ON, Controller, Decision, Interval, Launc
 from simt.control.l2_filling import L2Filling
 from simt.control.projection import By, Projection, project, projectable, total_instructions
 from simt.control.trends import Trends
-from simt.control.waves import CONFIDENCE, UNCERTAIN, Waves
+from simt.control.waves import Waves, too_few
 from simt.parameter_checks import boolean, integer, one_of, real
 
 Signal = Literal["instantaneous", "cumulative"]
 Metric = Literal["cov", "std"]
 Unit = Literal["warp", "thread"]
 Rate = Literal["window", "settled", "waves", "auto"]
-_PARTS = 8  # of the settled stretch of a launch below a wave, whose rates are compared
 
 
 class PKP(Controller):
@@ -52,10 +51,10 @@ class PKP(Controller):
 
     trend: ours: nothing is decided while active warps, DRAM's utilisation or a cache's hit rate change by
         more than this between the halves of the stretch that stands for the rest; nor while the L2 is about
-        to become full of modified lines. A launch of less than a wave must have all its CTAs on the GPU, and
-        be past its first window. The Result has a 95 % interval. None: as published.
-    error: with `trend`, the largest relative half width of the interval with which a launch of a wave or more
-        is stopped, see Waves; at least two waves have finished then.
+        to become full of modified lines; nor in launches of fewer than five waves of CTAs. The Result has a
+        95 % interval. None: as published.
+    error: with `trend`, the largest relative half width of the interval with which a launch is stopped, see
+        Waves; at least two waves have finished then.
 
     A launch is never stopped if no CTA has finished and its number of instructions is neither known nor
     estimated by a functional preview: there would be nothing to project from.
@@ -100,7 +99,7 @@ class PKP(Controller):
         tail: float = 0.25,
         rate: Rate = "auto",
         trend: float | None = 0.1,
-        error: float = 0.1,
+        error: float = 0.08,
     ) -> None:
         self.threshold = threshold
         self.signal = signal
@@ -143,20 +142,21 @@ class PKP(Controller):
         # Counters at the start of the window and at the end of each of its intervals.
         self._seen: deque[Interval] = deque(maxlen=self.window // self.interval + 1)
         self._under_way: Interval | None = None  # last of the first window
-        self._executed: list[tuple[int, int]] = []  # cycle, warp instructions
         self._settled = self._enough = False
         self._least, self._finished = math.inf, 0
         self._trends = Trends(launch.dram_bytes_per_cycle)
-        self._waves = Waves(launch)
+        self._waves = Waves(launch, launch.previewed if self.trend is not None else None)
+        self._few = too_few(launch) if self.trend is not None else ""
         self._l2 = L2Filling(launch)
         self._changes = ""  # what was still changing when everything else allowed a decision
         return GO_ON
 
     def observe(self, interval: Interval) -> Decision:
+        if self._few:
+            return GO_ON
         self._seen.append(interval)
         self._trends.add(interval)
         self._waves.add(interval)
-        self._executed.append((interval.end, interval.counters["warp_instructions"]))
         if (
             self.trend is not None
             and projectable(self._launch, interval)
@@ -189,6 +189,8 @@ class PKP(Controller):
 
     @property
     def why_full(self) -> str:
+        if self._few:
+            return self._few
         if self._least == math.inf:
             return f"never stable: the launch is shorter than the window of {self.window:,} cycles"
         if self._changes:
@@ -220,42 +222,19 @@ class PKP(Controller):
     def _past_changes(self, interval: Interval) -> bool:
         if self.trend is None:
             return True
-        if self._below_wave and (
-            interval.counters["ctas"] < self._launch.cta_count or interval.end < 2 * self.window
-        ):
-            self._changes = "its CTAs had only just begun when the rate was stable"
-            return False
-        if not self._below_wave and not self._waves.seen:
+        if not self._waves.seen:
             self._changes = "fewer than two waves of CTAs had finished"
             return False
-        half = self._half_width(interval)
+        half = self._half_width(interval, self._launch)
         if half > self.error:
             self._changes = f"the cycles would have been uncertain by {half:.1%}"
             return False
-        self._changes = self._trends.found(self.window if self._below_wave else self._waves.begin, self.trend)
+        self._changes = self._trends.found(self._waves.begin, self.trend)
         return not self._changes
 
-    def _half_width(self, now: Interval, launch: LaunchView | None = None) -> float:
-        """Of the 95 % interval of the cycles, relative to them. launch: with what is known after a Stop."""
-        launch = launch or self._launch
-        total = total_instructions(launch, now.counters)
-        if not self._below_wave:
-            return self._waves.half_width(total)
-        ends = np.array([x for x in self._executed if x[0] >= self.window], np.float64)
-        length = len(ends) - 1
-        if length < _PARTS:
-            return math.inf
-        from scipy.special import stdtrit
-
-        parts = np.diff(ends[np.linspace(0, length, _PARTS + 1).astype(int)], axis=0)
-        rates = parts[:, 1] / parts[:, 0]
-        spread = float(rates.std(ddof=1) / rates.mean() / math.sqrt(_PARTS))
-        spread *= float(stdtrit(_PARTS - 1, (1 + CONFIDENCE) / 2))
-        # The largest CTAs go on alone.
-        previewed = launch.previewed
-        unequal = previewed.largest / max(1.0, previewed.mean) - 1 if previewed is not None else 1.0
-        left = max(0.0, 1 - now.counters["warp_instructions"] / max(1.0, total))
-        return left * (spread + UNCERTAIN * unequal + (self.trend or 0.0))
+    def _half_width(self, now: Interval, launch: LaunchView) -> float:
+        """Of the 95 % interval of the cycles, relative to them. launch: with what is known by now."""
+        return self._waves.half_width(total_instructions(launch, now.counters))
 
     @property
     def _below_wave(self) -> bool:

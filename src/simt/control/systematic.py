@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Skip
 from simt.control.projection import Projection, exact_from, is_peak
+from simt.control.waves import too_few
 from simt.parameter_checks import integer, real
 
 Floats = npt.NDArray[np.float64]
@@ -22,7 +23,6 @@ _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
 _ALIKE = 0.005  # difference of two windows that makes more of them needless
-_FEWEST = 5  # waves of a launch of which something is left out
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # Difference to the window that follows it at once that makes the first one after a gap part of the warm-up.
@@ -237,14 +237,11 @@ class Systematic(Controller):
         return GO_ON
 
     def _refusal(self, launch: LaunchView) -> str:
-        waves = launch.cta_count / self._wave
         if launch.order_matters:
             return "its CTAs influence each other, or may wait for each other: none can be left out"
         if launch.cluster_size > 1:
             return "its CTAs run in clusters, which are simulated together"
-        if waves < _FEWEST:
-            return f"it has {waves:.2f} waves of CTAs: fewer than {_FEWEST} leave nothing out"
-        return ""
+        return too_few(launch)
 
     @property
     def why_full(self) -> str:

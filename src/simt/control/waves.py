@@ -8,12 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from .controller import Interval, LaunchView
+from .controller import Interval, LaunchView, Previewed
 
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 TAIL = 0.25  # residence times of a CTA that the emptying of the GPU adds, about half of what it can add
 _PRIOR = 0.05, 4  # deviation of rates between waves, and the degrees of freedom that it counts for
-UNCERTAIN = 0.5  # half width per size of an effect that is present but not understood
+FEWEST = 5  # waves of a launch of which something is left out
+_UNCERTAIN = 0.5  # half width per size of an effect that is present but not understood
 _LEAST = 4  # waves that count in any case; of more, the later half
 _KEPT = 64
 
@@ -25,11 +26,14 @@ class Waves:
     The first wave, which begins with cold caches and has no predecessor, does not count.
 
     _PRIOR and the other constants were chosen on the development half and the fresh kernels of
-    benchmarks/systematic_study.py.
+    benchmarks/systematic_study.py, FEWEST on the development half of benchmarks/few_waves_study.py.
+
+    previewed: of the launch; None: unknown; its largest CTA is then taken to be twice as large as the mean.
     """
 
-    def __init__(self, launch: LaunchView) -> None:
+    def __init__(self, launch: LaunchView, previewed: Previewed | None) -> None:
         self._launch = launch
+        self._unequal = 1.0 if previewed is None else previewed.unequal
         self._size = self._wave = launch.wave_size
         self._now: tuple[int, Mapping[str, int]] = (0, {})
         self.forget()
@@ -95,7 +99,8 @@ class Waves:
         The waves that count deviate from each other (Student's t; few say little, so the variance is shrunk
         towards that of other launches). Half of each of these is added, which are uncertain by about as much:
         the drift from the earlier of the waves to the later ones, the difference in instructions between the
-        CTAs that finished and all, and the time in which the GPU empties.
+        CTAs that finished and all, the time in which the GPU empties, and what the largest CTA takes longer
+        than the mean one, as it may be the last.
         """
         if not self.seen:
             return math.inf
@@ -111,12 +116,27 @@ class Waves:
         freedom = len(x) - 1 + worth
         variance = (squares + worth * deviation**2) / freedom
         to_come = max(0.25, left / residence)
-        spread = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(
+        spread = float(stdtrit(freedom, (1 + _CONFIDENCE) / 2)) * math.sqrt(
             variance * (1 / len(x) + 1 / to_come)
         )
         half = len(x) // 2
         drift = abs(float(x[-half:].mean() - x[:half].mean())) if half else 0.0
         finished = counters["finished_instructions"] / counters["ctas_finished"]
         other_work = abs(math.log(max(1.0, finished) * self._launch.cta_count / max(1.0, instructions)))
-        per_cycle = spread + UNCERTAIN * (drift + other_work)
-        return (left * per_cycle + TAIL * residence) / self.cycles(instructions)
+        per_cycle = spread + _UNCERTAIN * (drift + other_work)
+        end = TAIL + _UNCERTAIN * self._unequal
+        return (left * per_cycle + end * residence) / self.cycles(instructions)
+
+
+def too_few(launch: LaunchView) -> str:
+    """Why nothing of the launch can be left out, as text; empty if it has enough waves of CTAs.
+
+    Two waves have to end before their rates can be compared: the first one, which is cold, and another. In
+    launches of fewer than FEWEST waves, what is left then is mostly the end, in which the GPU empties. Below
+    a wave, no CTA has been seen from its beginning to its end: what follows in its code, such as atomics on
+    memory that all share, may take any time.
+    """
+    waves = launch.cta_count / launch.wave_size
+    if waves >= FEWEST:
+        return ""
+    return f"it has {waves:.2f} waves of CTAs: fewer than {FEWEST} leave nothing out"

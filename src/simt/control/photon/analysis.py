@@ -15,6 +15,7 @@ import numpy.typing as npt
 from simt.errors import SimtError
 
 from ..code import BlockTable, Preview
+from ..controller import Previewed
 from .basic_block_vectors import WarpTypes, block_projection, gpu_vector
 
 _FORMAT = "simt photon analysis 2"
@@ -60,6 +61,12 @@ class LaunchAnalysis:
         of_warps = (self.types.counts @ cycles)[self.types.of_warp].reshape(-1, warps_per_cta)
         mean = float(of_warps.mean())
         return float(of_warps.max(axis=1).mean()) / mean if mean else 1.0
+
+    def previewed(self, warps_per_cta: int) -> Previewed:
+        """Of the sampled CTAs."""
+        of_warps = (self.types.counts @ self.length.astype(np.float64))[self.types.of_warp]
+        of_ctas = of_warps.reshape(-1, warps_per_cta).sum(axis=1)
+        return Previewed(float(of_ctas.mean()), float(of_ctas.max()))
 
     def to_json(self) -> dict[str, Any]:
         # Most warps execute few of a program's blocks.

@@ -16,13 +16,12 @@ from ..controller import GO_ON, Contention, Decision, Interval, LaunchView, Pred
 from ..l2_filling import L2Filling
 from ..projection import Projection
 from ..trends import Trends
-from ..waves import Waves
+from ..waves import Waves, too_few
 from .by_levels import LEVELS, ByLevels, Levels
 from .levels import BlockLevel, Small, WarpLevel, Work
 from .stability import SpanStability
 from .throughput import Throughput
 
-_WAVES_FOR_WARPS, _WAVES_FOR_BLOCKS = 3, 2
 _STARVED = 1.25  # scale of block times above which some warps run while others wait
 _STRAGGLERS = 0.1  # share of a block's executions that is ignored as outliers
 
@@ -44,13 +43,11 @@ class Photon(ByLevels):
         only alike if they have equally many warps. Below a wave, time goes with the work of one warp.
     work: by what share the instructions per warp of alike launches may differ; None (paper): any. With them
         grow working sets, and so cache misses.
-    below_wave: share of the instructions of a launch that fits the GPU at once to be executed before anything
-        predicts.
     trend: nothing is predicted while active warps, DRAM's utilisation or a cache's hit rate change by more
         than this between the third and the last quarter of the time so far.
-    error: largest relative half width of the cycles' 95 % interval with which launches of more than a wave
-        are predicted, see Waves; at least two waves have ended then. The Result has the interval, which is
-        wider if the prediction and the rate of the waves disagree.
+    error: largest relative half width of the cycles' 95 % interval with which blocks and warps predict, see
+        Waves; at least two waves have ended then, and the launch has at least five. The Result has the
+        interval, which is wider if the prediction and the rate of the waves disagree.
     interval: core cycles between observations.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too;
         else they are simulated to their end.
@@ -73,9 +70,8 @@ class Photon(ByLevels):
         distance: float = 0.1,
         small: Small = "wave",
         work: float | None = 0.1,
-        below_wave: float = 0.3,
         trend: float = 0.1,
-        error: float = 0.1,
+        error: float = 0.08,
         interval: int = 500,
         residents: bool = True,
         analysis: str | os.PathLike[str] | None = None,
@@ -90,7 +86,6 @@ class Photon(ByLevels):
         self.distance = distance
         self.small = small
         self.work = work
-        self.below_wave = below_wave
         self.trend = trend
         self.error = error
         self.interval = interval
@@ -99,7 +94,6 @@ class Photon(ByLevels):
 
     def validate(self) -> None:
         super().validate()
-        real("below_wave", self.below_wave, 0, 1)
         real("trend", self.trend, 0)
         real("error", self.error, 0)
 
@@ -112,27 +106,29 @@ class Photon(ByLevels):
         decision = super().begin(launch)
         now = self._now
         self._l2 = L2Filling(launch)
-        self._waves = Waves(launch)
+        self._waves = Waves(launch, now.work.analysis.previewed(launch.warps_per_cta))
         self._throughput = Throughput()
         self._trends = Trends(launch.dram_bytes_per_cycle)
         self._changes = ""  # what was still changing when the rates were steady
-        self._left = 1.0  # share of the instructions when something first predicted
         self._why = ""  # it predicted
         self._scale = 1.0  # of the times of blocks
         if not (self.warps or self.blocks):
             return decision
+        if few := too_few(launch):
+            now.ruled_out, self.warps, self.blocks = few, False, False
+            return decision
         self._barriers = self._waits_at_barriers()
-        waves = launch.cta_count / launch.wave_size
         # Warps of later waves take the time that matters; they are worth waiting for.
-        if self.warps and waves > _WAVES_FOR_WARPS:
+        if self.warps:
             self.blocks = False
         # The warps of the first wave go through the code in step, those of later ones do not.
-        if waves > _WAVES_FOR_BLOCKS:
-            now.blocks.first_warp = launch.wave_size * launch.warps_per_cta
+        now.blocks.first_warp = launch.wave_size * launch.warps_per_cta
         return decision
 
     def observe(self, interval: Interval) -> Decision:
         now = self._now
+        if now.ruled_out:
+            return GO_ON
         now.blocks.count(interval)
         self._trends.add(interval)
         if not now.level:
@@ -156,17 +152,12 @@ class Photon(ByLevels):
         first = not now.level
         decision = self.decide(interval, with_blocks=math.isfinite(self._scale))
         if isinstance(decision, Predict) and first:
-            done = interval.counters["warp_instructions"] / max(1.0, now.work.instructions)
-            self._left, self._why = max(0.0, 1 - done), decision.reason
+            self._why = decision.reason
         return decision
 
     def _seen_enough(self, interval: Interval) -> bool:
         """Whether what has been simulated shows what the rest is like."""
-        instructions = self._now.work.instructions
-        if self._one_wave:
-            if interval.counters["warp_instructions"] < self.below_wave * instructions:
-                return False
-        elif (half := self._waves.half_width(instructions)) > self.error:
+        if (half := self._waves.half_width(self._now.work.instructions)) > self.error:
             self._changes = f"the cycles would have been uncertain by {half:.1%}" if self._waves.seen else ""
             return False
         self._changes = self._trends.found(interval.end / 2, self.trend)
@@ -182,19 +173,11 @@ class Photon(ByLevels):
         found = super().extrapolate(launch, now, cycles)
         if self._now.like is not None:
             return found
-        if self._one_wave:
-            half = self._left * (self.delta + self.trend)
-        else:
-            instructions = launch.warp_instructions or self._now.work.instructions
-            half = self._waves.half_width(instructions)
-            half += abs(1 - self._waves.cycles(instructions) / max(1, cycles))
+        instructions = launch.warp_instructions or self._now.work.instructions
+        half = self._waves.half_width(instructions)
+        half += abs(1 - self._waves.cycles(instructions) / max(1, cycles))
         reason = f"{self._why}; cycles ± {half:.1%}"
         return replace(found, half_widths={"cycles": half}, reason=reason)
-
-    @property
-    def _one_wave(self) -> bool:
-        view = self._now.work.view
-        return view.cta_count <= view.wave_size
 
     def _rounds(self, interval: Interval) -> float:
         """Executions of the block with most instructions, per resident warp."""
@@ -243,6 +226,4 @@ class Photon(ByLevels):
         known = [(shares[b] / lengths[b], test) for b, test in now.blocks.known.items()]
         alone = sum(share * test.fastest() for share, test in known if isinstance(test, SpanStability))
         together = self._scale * sum(share * test.mean() for share, test in known)
-        return self._throughput.contention(
-            together / max(1e-9, alone), self._scale > _STARVED, self._one_wave
-        )
+        return self._throughput.contention(together / max(1e-9, alone), self._scale > _STARVED)

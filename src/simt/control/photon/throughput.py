@@ -14,7 +14,6 @@ from ..controller import Contention, Interval
 _LEAST = 8  # intervals before a result is given
 _KEPT = 512  # points in time at which sums are kept, for any length of launch
 _ROUNDS = 8
-_LASTING = 0.5**0.5  # correlation above which one explains more than half of the variance of the other
 _UNEVEN = 0.2  # coefficient of variation of instructions per interval above which warps run in step
 
 
@@ -122,26 +121,12 @@ class Throughput:
         _, warps, ctas, _ = self._difference(0.5, 0.0)
         return max(1.0, ctas * warps_per_cta / warps)
 
-    def contention(self, fastest: float, in_turn: bool, one_wave: bool) -> Contention:
-        """Warp-cycles per instruction of SMs with equally many warps, relative to all SMs.
-
-        one_wave: no further CTA follows, so each SM continues with its own CTAs. An SM's difference from the
-            SMs with the same number of warps is then kept if such differences persist: if those in the second
-            quarter explain most of the variance of those in the last one. (Adjacent quarters also correlate
-            if a difference decays, as in SpMV.)
-        """
+    def contention(self, fastest: float, in_turn: bool) -> Contention:
+        """Warp-cycles per instruction of SMs with equally many warps, relative to all SMs."""
         cycles, executed, length = self._by_sm(0.5, 0.0)
         warps = cycles / length
         classes = np.unique(np.round(warps), return_inverse=True)[1]
         scale = _of_classes(cycles, executed, classes) * executed.sum() / max(1.0, cycles.sum())
-        if one_wave:
-            own = _own(cycles, executed, classes)
-            earlier, later = (
-                _own(*self._by_sm(*quarter)[:2], classes) for quarter in ((0.75, 0.5), (0.25, 0.0))
-            )
-            both = np.isfinite(own) & np.isfinite(earlier) & np.isfinite(later)
-            if _correlation(earlier[both], later[both]) > _LASTING:
-                scale[both] *= own[both]
         return Contention(scale, warps, fastest, in_turn)
 
     def _by_sm(
@@ -186,18 +171,3 @@ def _of_classes(
     everything = cycles.sum() / max(1.0, executed.sum())
     of_class = np.divide(spent, done, out=np.full(len(spent), everything), where=done > 0)
     return np.asarray(of_class[classes])
-
-
-def _own(
-    cycles: npt.NDArray[np.float64], executed: npt.NDArray[np.float64], classes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Cycles per instruction of each SM relative to its class; nan if it executed nothing."""
-    rate = np.divide(cycles, executed, out=np.full(len(cycles), math.nan), where=executed > 0)
-    return np.asarray(rate / _of_classes(cycles, executed, classes))
-
-
-def _correlation(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    """Pearson's correlation; 0 if it is undefined."""
-    if len(a) < 3 or not a.std() or not b.std():
-        return 0.0
-    return float(np.corrcoef(a, b)[0, 1])
