@@ -196,6 +196,7 @@ class Session:
         self._controls: dict[int, LaunchControl] = {}
         self._raw: deque[dict[str, Any]] = deque()
         self._cycles_before = 0
+        self._left = ""  # what the launches did that the last run left unfinished
         self._engine: Any = None
 
     def begin(
@@ -358,6 +359,7 @@ class Session:
         """
         from simt import _engine
 
+        self._left = ""
         before = len(self.launches)
         work = _Work(
             start=time.monotonic(),
@@ -417,16 +419,17 @@ class Session:
                 raise
             if is_done():
                 return
+            self._left = self._running_engine().describe_work()
             self._abandon()
             if why == "interrupted":
                 raise Interrupted(self.result(why), stop_requested())
-            raise LimitReached(self.limits.text(why), self.result(why))
+            raise LimitReached(self.limits.text(why) + self._left, self.result(why))
 
     def result(self, status: str = "complete") -> Result:
         """The launches finished so far as a Result. status: why some may be missing."""
         return self._record.result(
             status,
-            why=f"{status} reached" if status in ("max_cycles", "timeout") else "",
+            why=(f"{status} reached" if status in ("max_cycles", "timeout") else status) + self._left,
             warnings=self._warnings(),
             input=self.input,
             input_hash=self.input_hash,
