@@ -529,6 +529,11 @@ void bind_gpu(nb::module_& m) {
              result["running"] = p.running;
              return result;
            })
+      .def(
+          "describe_work", [](const GpuHandle& self) { return self.gpu.describe_work(); },
+          "What the running launches and their warps do: lines, each with a newline before it; empty if none "
+          "is "
+          "running.")
       .def("finished",
            [](GpuHandle& self) {
              nb::list result;

@@ -488,16 +488,43 @@ Gpu::Progress Gpu::progress() {
   return p;
 }
 
+std::string Gpu::describe(const RunningLaunch& launch) const {
+  const DecodedKernel& kernel = *launch.kernel;
+  return "\nlaunch " + std::to_string(kernel.launch.id) + " (" + kernel.launch.name +
+         "): " + std::to_string(launch.done_ctas) + " of " + std::to_string(launch.total_ctas) +
+         " CTAs done, " + std::to_string(dispatcher_.next_cta(kernel.slot) - launch.done_ctas) + " resident";
+}
+
+std::string Gpu::describe_work() const {
+  constexpr size_t most = 8;  // groups of warps of one launch
+  std::string text;
+  for (uint16_t slot = 0; slot < running_.size(); ++slot) {
+    if (!running_[slot]) continue;
+    text += describe(*running_[slot]);
+    std::map<std::string, uint64_t> warps;
+    for (const auto& sm : sms_) sm->count_waits(slot, warps);
+    std::vector<std::pair<std::string, uint64_t>> groups(warps.begin(), warps.end());
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    uint64_t others = 0;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto& [what, count] = groups[i];
+      if (i < most)
+        text += "\n  " + std::to_string(count) + (count == 1 ? " warp " : " warps, each ") + what;
+      else
+        others += count;
+    }
+    if (others > 0) text += "\n  " + std::to_string(others) + " more elsewhere";
+  }
+  return text;
+}
+
 void Gpu::report_deadlock() const {
   std::string text = "deadlock at cycle " + std::to_string(now_) +
-                     ": no warp can issue, no memory request is under way and no CTA can be dispatched\n";
-  for (uint16_t slot = 0; slot < running_.size(); ++slot) {
-    const auto& launch = running_[slot];
-    if (!launch) continue;
-    text += "launch " + std::to_string(launch->kernel->launch.id) + " (" + launch->kernel->launch.name +
-            "): " + std::to_string(launch->done_ctas) + " of " + std::to_string(launch->total_ctas) +
-            " CTAs done, " + std::to_string(dispatcher_.next_cta(slot) - launch->done_ctas) + " resident\n";
-  }
+                     ": no warp can issue, no memory request is under way and no CTA can be dispatched";
+  for (const auto& launch : running_)
+    if (launch) text += describe(*launch);
+  text += "\n";
   constexpr size_t most = 16 * 1024;
   for (const auto& sm : sms_) {
     text += sm->describe_waits();

@@ -100,6 +100,9 @@ class Gpu : private SampledMachine {
     std::vector<uint64_t> running;
   };
   Progress progress();
+  /// What the running launches and their warps do, to explain why they have not ended: lines, each with a
+  /// newline before it; empty if none is running.
+  std::string describe_work() const;
 
  private:
   void end_transfers();
@@ -129,6 +132,7 @@ class Gpu : private SampledMachine {
   Cycle window_end(Cycle next_event, Cycle limit) const;
   void sample_timeline();
   LaunchSlots slots_in_use() const;
+  std::string describe(const RunningLaunch& launch) const;
   [[noreturn]] void report_deadlock() const;
 
   // Of controllers.

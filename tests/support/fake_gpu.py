@@ -222,6 +222,9 @@ class FakeGpu:
         self.cycle = min(self.cycle + max_cycles, end)
         return self.cycle == end
 
+    def describe_work(self) -> str:
+        return ""
+
     def finished_transfers(self) -> list[tuple[int, int, int]]:
         return []
 

@@ -206,6 +206,8 @@ class Session:
         self._notes: dict[str, None] = {}
         self._persisting = 0
         """Bytes of the L2 that are set aside."""
+        self._left = ""
+        """What the launches did that the last run left unfinished."""
         self._engine: Any = None
         self.watch: Callable[[], None] = _nothing
         """Called again and again while launches run; what it raises stops them."""
@@ -411,6 +413,7 @@ class Session:
         """
         from simt import _engine
 
+        self._left = ""
         before = len(self.launches)
         work = _Work(
             start=time.monotonic(),
@@ -475,6 +478,7 @@ class Session:
             if not why:
                 return
             if self.busy:
+                self._left = self._running_engine().describe_work()
                 self._abandon()
             self._stop(why, stop_requested())
 
@@ -490,7 +494,7 @@ class Session:
         """Raises Interrupted or LimitReached. why: status of the Result. number: of the signal."""
         if why == "interrupted":
             raise Interrupted(self.result(why), number)
-        raise LimitReached(self.limits.text(why), self.result(why))
+        raise LimitReached(self.limits.text(why) + self._left, self.result(why))
 
     def drop(self) -> None:
         """Drops all queued work: what had finished is in the Result."""
@@ -501,7 +505,7 @@ class Session:
         """The launches finished so far as a Result. status: why some may be missing."""
         return self._record.result(
             status,
-            why=f"{status} reached" if status in ("max_cycles", "timeout") else "",
+            why=(f"{status} reached" if status in ("max_cycles", "timeout") else status) + self._left,
             warnings=[*self._warnings(), *self._notes],
             input=self.input,
             input_hash=self.input_hash,
