@@ -207,7 +207,7 @@ def test_a_trend_refuses_a_prediction() -> None:
 
 
 def test_of_fewer_than_five_waves_nothing_is_left_out() -> None:
-    """Below a wave no CTA has been seen from its beginning to its end; of few waves mostly the end is left."""
+    """Below a wave no CTA has been seen from beginning to end; of few waves mostly the end is left."""
     for ctas, decides in ((10, False), (20, False), (99, False), (100, True)):
         p = Photon("block", block_window=8, coverage=0.85, error=9.0).start()
         assert p.begin(launch(Code(SAME), ctas=ctas)) is GO_ON

@@ -113,51 +113,12 @@ def test_sms_with_more_warps_take_longer() -> None:
     assert found.sm_scale.tolist() == pytest.approx([20 / mean, 20 / mean, 40 / mean])
 
 
-def own_pace(executed: list[list[int]], one_wave: bool) -> list[float]:
-    """Scale of SMs with 4 warps each, given the instructions executed in each of eight intervals."""
-    t = Throughput()
-    sums = np.cumsum(executed, axis=0).tolist()
-    for i, n in enumerate(sums):
-        t.add(interval(i, sum(executed[i]), of_sms=(n, [400 * (i + 1)] * len(n))), 2)
-    scale: list[float] = t.contention(2.0, False, one_wave).sm_scale.tolist()
-    return scale
-
-
-def test_an_sm_that_is_slow_twice_stays_slow() -> None:
-    steady = [[20, 20, 20, 10]] * 8
-    mean = 1600 / 70
-    # In one wave each SM continues at its own rate; apart from that, the four form one class.
-    assert own_pace(steady, one_wave=True) == pytest.approx([20 / mean] * 3 + [40 / mean])
-    # With further CTAs it may get different ones.
-    assert own_pace(steady, one_wave=False) == pytest.approx([1] * 4)
-
-
-def test_an_sm_that_is_slow_by_chance_does_not() -> None:
-    # The last SM is slow in the second quarter, the first one in the last: the correlation is negative.
-    by_chance = [[20, 20, 20, 20]] * 2 + [[20, 20, 20, 10]] * 2 + [[20] * 4] * 2 + [[10, 20, 20, 20]] * 2
-    assert own_pace(by_chance, one_wave=True) == pytest.approx([1] * 4)
-    # Adjacent quarters are not compared.
-    drifting = [[20] * 4] * 4 + [[20, 20, 20, 10]] * 4
-    assert own_pace(drifting, one_wave=True) == pytest.approx([1] * 4)
-
-
-@pytest.mark.parametrize(("eighth", "lasts"), [([12, 20, 20, 12], False), ([10, 20, 20, 16], True)])
-def test_differences_last_where_they_explain_most_of_what_comes(eighth: list[int], lasts: bool) -> None:
-    first, last = [10, 20, 20, 20], eighth
-    found = own_pace([[20] * 4] * 2 + [first] * 2 + [[20] * 4] * 2 + [last] * 2, one_wave=True)
-    r = np.corrcoef([1 / n for n in first], [1 / n for n in last])[0, 1]
-    assert (r * r > 0.5) == lasts
-    own = 1 / np.add([20] * 4, last)
-    own /= 4 / (80 + sum(last))
-    assert found == pytest.approx(own if lasts else [1] * 4)
-
-
 def test_sms_that_do_nothing_have_no_pace() -> None:
     executed = [[20, 20, 10, 0]] * 8
     t = Throughput()
     for i, n in enumerate(np.cumsum(executed, axis=0).tolist()):
         t.add(interval(i, 50, of_sms=(n, [400 * (i + 1)] * 3 + [0])), 2)
-    assert t.contention(2.0, False, True).sm_scale.tolist() == pytest.approx([5 / 6, 5 / 6, 5 / 3, 1])
+    assert t.contention(2.0, False).sm_scale.tolist() == pytest.approx([1] * 4)
 
 
 def test_a_cta_begins_with_its_first_warp_and_ends_with_its_last() -> None:

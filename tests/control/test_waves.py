@@ -79,7 +79,8 @@ def test_the_largest_cta_may_be_the_last() -> None:
     assert unknown.half_width(10_000) == pytest.approx(watched([2.0] * 3, largest=200).half_width(10_000))
 
 
-def test_fewer_than_five_waves_are_too_few() -> None:
-    assert too_few(view(ctas=50)) == ""
-    assert too_few(view(ctas=49)) == "it has 4.90 waves of CTAs: fewer than 5 leave nothing out"
+def test_fewer_than_eight_waves_are_too_few() -> None:
+    assert too_few(view(ctas=80)) == ""
+    assert too_few(view(ctas=79)) == "it has 7.90 waves of CTAs: fewer than 8 leave nothing out"
+    assert too_few(view(ctas=50), 5) == ""
     assert too_few(view(ctas=3))

@@ -34,9 +34,9 @@ Sample = Annotated[
     str | None,
     typer.Option(
         metavar="METHOD[:VARIANT]",
-        help="Simulate less of each launch: pkp, pkp:paper, pkp:artifact, pka (with --plan), photon, "
-        "photon:block, photon:warp, photon:kernel, photon-published, tbpoint, first-n:N, or "
-        "package.module:Class.",
+        help="Simulate less of each launch: systematic, photon (photon:block, photon:warp, photon:kernel), pkp, "
+        "pka (with --plan), which state an interval of the cycles; photon-published, pkp:paper, pkp:artifact "
+        "(as published), tbpoint, first-n:N, which state none; or package.module:Class.",
     ),
 ]
 SampleSet = Annotated[

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Self = TypeVar("Self", bound="Controller")
 PREVIEWED_CTAS = 16
+AS_PUBLISHED = "as published, without an interval: nothing says how far it is off"
 
 WARP = np.dtype(
     [("cta", np.uint64), ("warp", np.uint32), ("begin", np.uint64), ("end", np.uint64)], align=True

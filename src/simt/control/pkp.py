@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Stop
+from simt.control.controller import AS_PUBLISHED, GO_ON, Controller, Decision, Interval, LaunchView, Stop
 from simt.control.l2_filling import L2Filling
 from simt.control.projection import By, Projection, project, projectable, total_instructions
 from simt.control.trends import Trends
@@ -51,7 +51,7 @@ class PKP(Controller):
 
     trend: ours: nothing is decided while active warps, DRAM's utilisation or a cache's hit rate change by
         more than this between the halves of the stretch that stands for the rest; nor while the L2 is about
-        to become full of modified lines; nor in launches of fewer than five waves of CTAs. The Result has a
+        to become full of modified lines; nor in launches of fewer than eight waves of CTAs. The Result has a
         95 % interval. None: as published.
     error: with `trend`, the largest relative half width of the interval with which a launch is stopped, see
         Waves; at least two waves have finished then.
@@ -184,6 +184,7 @@ class PKP(Controller):
             f"{' %' if self.metric == 'cov' else ''}, below {self.threshold:g} "
             f"{'once before' if spread >= self.threshold else 'now'}; "
             f"{interval.counters['ctas_finished']:,} of {self._launch.cta_count:,} CTAs finished"
+            f"{f'; {AS_PUBLISHED}' if self.trend is None else ''}"
         )
         return Stop(self._why)
 

@@ -23,6 +23,9 @@ _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
 _ALIKE = 0.005  # difference of two windows that makes more of them needless
+_FEWEST = (
+    5  # waves of a launch of which something is left out: the first, the cold one, a window, and the end
+)
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # Difference to the window that follows it at once that makes the first one after a gap part of the warm-up.
@@ -241,7 +244,7 @@ class Systematic(Controller):
             return "its CTAs influence each other, or may wait for each other: none can be left out"
         if launch.cluster_size > 1:
             return "its CTAs run in clusters, which are simulated together"
-        return too_few(launch)
+        return too_few(launch, _FEWEST)
 
     @property
     def why_full(self) -> str:

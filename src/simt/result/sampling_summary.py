@@ -20,13 +20,14 @@ def sampling_sentences(result: Result) -> list[str]:
     """Sentences for users; none if nothing was sampled."""
     lines = []
     decisions: Counter[str] = Counter()
-    method, done, every = "", 0, 0
+    method, done, every, without = "", 0, 0, 0
     for x in result.launches:
         if x.sampled is not None:
             decisions[x.sampled.decision] += 1
             method = method or x.sampled.method
             done += x.sampled.warp_instructions
             every += x.warp_instructions
+            without += x.sampled.decision != "full" and "cycles" not in x.sampled.half_widths
     if sampled := decisions.total():
         how = ", ".join(f"{decisions[key]:,} {text}" for key, text in _DECISIONS.items() if decisions[key])
         speedup = f"{every / done:,.1f} times fewer" if done else "none"
@@ -34,6 +35,11 @@ def sampling_sentences(result: Result) -> list[str]:
             f"Sampled by {method}: {sampled:,} launch{'es' * (sampled != 1)}, {how}; "
             f"{done:,} of {every:,} warp instructions simulated in detail ({speedup})."
         )
+        if without:
+            lines[-1] += (
+                f" {'It' if without == sampled - decisions['full'] else f'For {without:,} launches it'} states no "
+                "interval: nothing says how far these cycles are off (--verify 5% measures it)."
+            )
         if decisions["full"] == sampled:
             lines[-1] += " Nothing could be skipped: all values are those of full detail."
     facts = result.sampling

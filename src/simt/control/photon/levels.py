@@ -5,6 +5,7 @@ Liu, Sun, Carlson: Photon, MICRO'23, sections 4.1 to 4.3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -25,6 +26,7 @@ from .stability import Cycles
 
 Small = Literal["wave", "sms"]
 Floats = npt.NDArray[np.float64]
+_ALIKE = 0.08  # half width of the cycles of a launch that is like another one
 _FEW = 16  # executions below which the interval model is better than a block's own mean
 
 
@@ -64,6 +66,7 @@ class Done:
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
     first: bool  # first launch of its function
+    half_width: float  # of the interval of its cycles, relative to them
 
 
 @dataclass(eq=False)
@@ -120,12 +123,23 @@ class KernelLevel:
         how = f"of launch {like.work.view.index} * {factor:.4g}"
         return Projection(cycles, counters, dict.fromkeys(["cycles", *counters], how))
 
+    @staticmethod
+    def half_width(launch: Work, like: Done) -> float:
+        """Of the 95 % interval of the cycles, relative to them: how far launches that are alike differ, the
+        interval of the similar launch, and half of what their instructions differ by.
+
+        Launches differ by what the caches hold. Of 38 launches of ResNet-18 on qv100, 37 were within _ALIKE.
+        """
+        ratio = max(1.0, launch.instructions) / max(1.0, like.work.instructions)
+        return _ALIKE + like.half_width + abs(math.log(ratio)) / 2
+
     def add(self, launch: Work, result: LaunchResult) -> None:
         """Adds a launch that was not predicted as a whole; it can represent others."""
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
         first = launch.view.name not in self._functions
         self._functions.add(launch.view.name)
-        self._done.append(Done(launch, cycles, totals(result), first))
+        half = 0.0 if result.sampled is None else result.sampled.half_widths.get("cycles", 0.0)
+        self._done.append(Done(launch, cycles, totals(result), first, half))
 
 
 class WarpLevel:

@@ -46,7 +46,7 @@ class Photon(ByLevels):
     trend: nothing is predicted while active warps, DRAM's utilisation or a cache's hit rate change by more
         than this between the third and the last quarter of the time so far.
     error: largest relative half width of the cycles' 95 % interval with which blocks and warps predict, see
-        Waves; at least two waves have ended then, and the launch has at least five. The Result has the
+        Waves; at least two waves have ended then, and the launch has at least eight. The Result has the
         interval, which is wider if the prediction and the rate of the waves disagree.
     interval: core cycles between observations.
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too;
@@ -104,13 +104,13 @@ class Photon(ByLevels):
 
     def begin(self, launch: LaunchView) -> Decision:
         decision = super().begin(launch)
+        self._why = decision.reason if isinstance(decision, Predict) else ""  # it predicted
         now = self._now
         self._l2 = L2Filling(launch)
         self._waves = Waves(launch, now.work.analysis.previewed(launch.warps_per_cta))
         self._throughput = Throughput()
         self._trends = Trends(launch.dram_bytes_per_cycle)
         self._changes = ""  # what was still changing when the rates were steady
-        self._why = ""  # it predicted
         self._scale = 1.0  # of the times of blocks
         if not (self.warps or self.blocks):
             return decision
@@ -171,11 +171,13 @@ class Photon(ByLevels):
 
     def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
         found = super().extrapolate(launch, now, cycles)
-        if self._now.like is not None:
-            return found
-        instructions = launch.warp_instructions or self._now.work.instructions
-        half = self._waves.half_width(instructions)
-        half += abs(1 - self._waves.cycles(instructions) / max(1, cycles))
+        work, like = self._now.work, self._now.like
+        if like is not None:
+            half = self.kernels_.half_width(work, like)
+        else:
+            instructions = launch.warp_instructions or work.instructions
+            half = self._waves.half_width(instructions)
+            half += abs(1 - self._waves.cycles(instructions) / max(1, cycles))
         reason = f"{self._why}; cycles ± {half:.1%}"
         return replace(found, half_widths={"cycles": half}, reason=reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from simt.parameter_checks import one_of
 
-from ..controller import Decision, Interval
+from ..controller import AS_PUBLISHED, Decision, Interval, LaunchView, Predict
 from .by_levels import LEVELS, ByLevels, Levels
 from .levels import BlockLevel, Small, WarpLevel, Work
 from .stability import Stability, StabilityRule
@@ -23,7 +24,8 @@ class PublishedPhoton(ByLevels):
     """Photon as its authors published it: predicts the rest of a launch once its basic blocks or its warps
     take stable times, and whole launches from similar earlier ones.
 
-    `Photon` is our variant of it; docs/control/photon.md says what differs.
+    `Photon` is our variant of it; docs/control/photon.md says what differs. This one states no interval, and
+    predicts launches of any size: those of few waves may be tens of percent off.
 
     levels: which of "kernel", "block" and "warp" are used: a sequence, or one text with "+" between them.
     fidelity: the stability test: "paper" as published, or "artifact" as in the code published with it.
@@ -93,13 +95,23 @@ class PublishedPhoton(ByLevels):
         warps = WarpLevel(test(self.warp_window or of_warps))
         return warps, BlockLevel(work.analysis, test(self.block_window or of_blocks))
 
+    def begin(self, launch: LaunchView) -> Decision:
+        return _noted(super().begin(launch))
+
     def observe(self, interval: Interval) -> Decision:
         self._now.blocks.count(interval)
         self.watch(interval)
-        return self.decide(interval)
+        return _noted(self.decide(interval))
 
     def warp_cycles(self) -> float:
         return self._now.warps.test.mean()
 
     def block_cycles(self, interval: Interval) -> npt.NDArray[np.float64]:
         return self._now.blocks.cycles(self._now.work.view, interval.latencies, scaled=False)
+
+
+def _noted(decision: Decision) -> Decision:
+    """The decision, with a note for users that nothing says how far it is off."""
+    if isinstance(decision, Predict):
+        return replace(decision, reason=f"{decision.reason}; {AS_PUBLISHED}")
+    return decision
