@@ -34,8 +34,8 @@ Sample = Annotated[
     str | None,
     typer.Option(
         metavar="METHOD[:VARIANT]",
-        help="Simulate less of each launch: systematic, photon (photon:block, photon:warp, photon:kernel), pkp, "
-        "pka (with --plan), which state an interval of the cycles; photon-published, pkp:paper, pkp:artifact "
+        help="Simulate less of each launch: systematic, photon (photon:block, photon:warp, photon:kernel), "
+        "pkp, pka (with --plan), which state an interval of the cycles; photon-published, pkp:paper, pkp:artifact "
         "(as published), tbpoint, first-n:N, which state none; or package.module:Class.",
     ),
 ]
