@@ -35,8 +35,8 @@ Sample = Annotated[
     typer.Option(
         metavar="METHOD[:VARIANT]",
         help="Simulate less of each launch: systematic, photon (photon:block, photon:warp, photon:kernel), "
-        "pkp, pka (with --plan), which state an interval of the cycles; photon-published, pkp:paper, pkp:artifact "
-        "(as published), tbpoint, first-n:N, which state none; or package.module:Class.",
+        "pkp, pka (with --plan), which state an interval of the cycles; photon-published, pkp:paper, "
+        "pkp:artifact (as published), tbpoint, first-n:N, which state none; or package.module:Class.",
     ),
 ]
 SampleSet = Annotated[

@@ -26,9 +26,9 @@ class Waves:
     The first wave, which begins with cold caches and has no predecessor, does not count.
 
     _PRIOR and the other constants were chosen on the development half and the fresh kernels of
-    benchmarks/systematic_study.py, whose launches have eight waves and more. With five as FEWEST, three of the 14
-    launches of five to eight waves of the half for judging of benchmarks/few_waves_study.py of which something
-    was left out were more than 8 % off, and all 14 took 1.2 times less time.
+    benchmarks/systematic_study.py, whose launches have eight waves and more. With five as FEWEST, Photon and
+    PKP cut 14 launches of the half for judging of benchmarks/few_waves_study.py short: three were more than
+    8 % off, and they took 1.2 times less time.
 
     previewed: of the launch; None: unknown; its largest CTA is then taken to be twice as large as the mean.
     """
