@@ -38,8 +38,8 @@ def sampling_sentences(result: Result) -> list[str]:
         if without:
             which = "It" if without == sampled - decisions["full"] else f"For {without:,} launches it"
             lines[-1] += (
-                f" {which} states no interval: nothing says how far these cycles are off (--verify 5% measures "
-                "it)."
+                f" {which} states no interval: nothing says how far these cycles are off "
+                "(--verify 5% measures it)."
             )
         if decisions["full"] == sampled:
             lines[-1] += " Nothing could be skipped: all values are those of full detail."
