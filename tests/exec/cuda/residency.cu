@@ -52,7 +52,8 @@ int main(int count, char** arguments) {
   const float set = run(hot, hot_floats);
   CUDA(cudaMemcpyAsync(other, hot, hot_floats * 4, cudaMemcpyDeviceToDevice, stream));
   const float copied = run(other, hot_floats);
-  if (timed) CHECK(warm < 0.8f * first && flushed > 0.9f * first && set < 1.1f * warm && copied < 1.1f * warm);
+  // What was set or copied is in the slices that own it, not in those that are near its readers.
+  if (timed) CHECK(warm < 0.6f * first && flushed > 0.9f * first && set < 0.7f * first && copied < 0.7f * first);
 
   // Device attributes and limits.
   cudaDeviceProp properties;
