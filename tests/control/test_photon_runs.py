@@ -184,8 +184,8 @@ def test_latencies_are_measured_by_instruction() -> None:
 
 
 def test_thresholds_that_are_never_met_give_the_full_simulation() -> None:
-    full, _ = run_stream(None)
-    launches, _ = run_stream(Photon("block+warp", delta=0, interval=100))
+    full, _ = run_stream(None, blocks=520)
+    launches, _ = run_stream(Photon("block+warp", delta=0, interval=100), blocks=520)
     for a, b in zip(launches, full, strict=True):
         assert (a.cycles, a.engine, a.l1, a.l2) == (b.cycles, b.engine, b.l1, b.l2)
         assert a.sampled.decision == "full"

@@ -289,14 +289,14 @@ def test_uncertain_waves_refuse_a_decision() -> None:
     assert stop_of(pkp(trend=0.1, error=0.01, threshold=100.0), launch, intervals(ipc, WAVES)) is None
 
 
-def test_of_fewer_than_five_waves_nothing_is_left_out() -> None:
-    for ctas, wave, decides in ((8, 10, False), (49, 10, False), (50, 10, True)):
+def test_of_fewer_than_eight_waves_nothing_is_left_out() -> None:
+    for ctas, wave, decides in ((8, 10, False), (79, 10, False), (80, 10, True)):
         launch = view(ctas=ctas, wave=wave, warp_instructions=20_000)
         controller = pkp(trend=0.1, error=9.0)
         stop = stop_of(controller, launch, intervals([2.0] * 20, WAVES, ctas=ctas))
         assert (stop is not None) == decides
         if not decides:
-            assert controller.why_full.endswith("waves of CTAs: fewer than 5 leave nothing out")
+            assert controller.why_full.endswith("waves of CTAs: fewer than 8 leave nothing out")
     # As published it stops.
     assert stop_of(pkp(), view(ctas=8, warp_instructions=20_000), intervals([2.0] * 20, [0] * 20, ctas=8))
 

@@ -153,7 +153,7 @@ def test_a_perfectly_even_launch_is_projected_exactly() -> None:
     # 100 CTAs of 100 instructions at 2 per cycle take 5,000 cycles.
     finished = [8 + 10 * i for i in range(10)]
     for trend, index in ((None, 1), (0.1, 3)):
-        controller, launch = PKP(window=1000, interval=500, tail=0, trend=trend), view()
+        controller, launch = PKP(window=1000, interval=500, tail=0, trend=trend, error=0.2), view()
         stop = stop_of(controller, launch, intervals([2.0] * 10, finished))
         assert stop is not None and stop.index == index
         assert controller.project(launch, stop).cycles == 5000

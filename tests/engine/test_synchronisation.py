@@ -81,8 +81,8 @@ def test_a_barrier_that_a_warp_never_reaches_is_explained(gpu: str, tmp_path: Pa
 def test_a_deadlock_is_found_whatever_the_number_of_ctas(gpu: str, tmp_path: Path) -> None:
     """The warps of each CTA wait at different barriers. Accel-Sim's model has one barrier, so they go on."""
     model = load_spec(gpu).sm.register_file.model
-    warps = [warp_of(lambda w, b=b: w.op("BAR.SYNC", immediate=b)) for b in (1, 1, 2, 2)]  # type: ignore[misc]
     for ctas in (1, 2, 9, 500):
+        warps = [warp_of(lambda w, b=b: w.op("BAR.SYNC", immediate=b)) for b in (1, 1, 2, 2)]  # type: ignore[misc]
         folder = write_kernel(tmp_path / str(ctas), [warps] * ctas)
         if model == "operand_collector":
             assert run(folder, gpu, {"sm.count": 8})[0]["counters"]["warp_instructions"] == 8 * ctas

@@ -91,7 +91,7 @@ def test_hints_keep_what_they_say(hot: str, cold: str, code: str) -> None:
 
 
 def test_evict_normal_ends_the_persistence_of_a_line() -> None:
-    machine = Machine()
+    machine = Machine(**{"l2.partitions": 1, "l2.far_latency": 0})
     machine.read("last", True)
     machine.read("normal", True)
     machine.read("plain", False)

@@ -80,6 +80,8 @@ def _handling(numbers: Collection[int]) -> Iterator[None]:
         yield
     finally:
         _request.contexts -= 1
+        if not _request.contexts:  # whoever called has the exception, and may go on
+            _request.number = 0
         for number, handler in before.items():
             signal.signal(number, handler)
 
