@@ -18,6 +18,7 @@
 #include "functional/lowering.hpp"
 #include "functional/memory_changes.hpp"
 #include "functional/source.hpp"
+#include "functional/stop_on_error.hpp"
 #include "functional/tensor_map.hpp"
 #include "functional/texture.hpp"
 #include "functional/translator.hpp"
@@ -204,8 +205,14 @@ void bind_errors(nb::module_& m) {
 }
 
 void bind_memory(nb::module_& m) {
+  nb::class_<AddressSpace>(m, "AddressSpace", "What the devices of a process share.")
+      .def(nb::init<uint64_t, uint64_t, uint32_t>(), "begin"_a, "stride"_a, "devices"_a,
+           "Raises MemoryError where the host has too few addresses left.");
   nb::class_<DeviceMemory>(m, "DeviceMemory")
-      .def(nb::init<uint64_t, uint64_t>(), "capacity"_a, "base"_a = window::global)
+      .def(nb::init<uint64_t, uint64_t, bool>(), "capacity"_a, "base"_a = window::global,
+           "exact_bounds"_a = false)
+      .def(nb::init<uint64_t, std::shared_ptr<AddressSpace>, uint32_t, bool>(), "capacity"_a, "space"_a,
+           "number"_a, "exact_bounds"_a = false)
       .def_prop_ro_static(
           "alignment", [](nb::handle) { return DeviceMemory::alignment; },
           "Of the address of each allocation, in bytes.")
@@ -254,6 +261,11 @@ void bind_memory(nb::module_& m) {
             return apply_changes(self, reinterpret_cast<const std::byte*>(changes.c_str()), changes.size());
           },
           "changes"_a, "Makes changes that MemoryChanges found. False if they are malformed.")
+      .def("open", &DeviceMemory::open, "address"_a, "devices"_a,
+           "Lets other devices of its address space access an allocation: bit n for number n. False if there "
+           "is none at the address.")
+      .def("reach", &DeviceMemory::reach, "number"_a, "all"_a,
+           "Whether kernels of this device may access all memory of that device.")
       .def("describe", &DeviceMemory::describe, "address"_a)
       .def(
           "write",
@@ -538,9 +550,26 @@ void bind_modules(nb::module_& m) {
         "What `load_machine_code` would refuse: (section, instruction, why).");
 }
 
+/// Asks Python, while a launch runs without timing, whether a signal has come, and calls `poll`; what they
+/// raise stops the launch.
+std::function<void()> asking(std::optional<nb::callable> poll) {
+  std::shared_ptr<nb::callable> kept;
+  if (poll)
+    kept = {new nb::callable(std::move(*poll)), [](nb::callable* held) {
+              nb::gil_scoped_acquire acquire;
+              delete held;
+            }};
+  return [kept] {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (kept) (*kept)();
+  };
+}
+
 nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id, uint32_t threads,
               std::optional<nb::callable> print, DeviceMemory* memory,
-              std::optional<std::tuple<uint64_t, uint64_t, uint64_t>> until) {
+              std::optional<std::tuple<uint64_t, uint64_t, uint64_t>> until,
+              std::optional<nb::callable> poll) {
   LaunchConfig config = self.with(parameters, id);
   std::vector<std::byte> reached;
   PrintSink sink;
@@ -549,27 +578,21 @@ nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t
       nb::gil_scoped_acquire acquire;
       (*print)(nb::bytes(text.data(), text.size()));
     };
-  // Taken immediately, because printing also calls Python.
-  std::optional<nb::python_error> interrupted;
+  StopOnError stop(asking(std::move(poll)));
   Grid::Counts counts;
   {
     nb::gil_scoped_release release;
     Grid launch(self.module->program, self.function, std::move(config),
                 memory ? *memory : *self.module->memory, self.machine, sink);
     if (!self.state.empty()) launch.restore(self.state);
-    const auto stop = [&] {
-      nb::gil_scoped_acquire acquire;
-      if (!interrupted && PyErr_CheckSignals() != 0) interrupted.emplace();
-      return interrupted.has_value();
-    };
     if (until) {
       const auto [cta, partial, instructions] = *until;
-      reached = launch.run_to({cta, partial, instructions}, threads, stop, counts);
+      reached = launch.run_to({cta, partial, instructions}, threads, stop.question(), counts);
     } else {
-      counts = launch.run(threads, stop);
+      counts = launch.run(threads, stop.question());
     }
   }
-  if (interrupted) throw nb::python_error(*interrupted);
+  stop.rethrow();
   if (!counts.complete)
     throw ProgramFault("blocks before " + std::to_string(std::get<0>(*until)) + " wait for later ones");
   return nb::make_tuple(counts.warp_instructions, counts.thread_instructions,
@@ -578,7 +601,8 @@ nb::tuple run(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t
 
 std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id,
                                        const simt::OpcodeTable& table, uint32_t sm_version,
-                                       uint32_t registers, uint64_t stream) {
+                                       uint32_t registers, uint64_t stream,
+                                       std::optional<nb::callable> poll) {
   ExecutedSource::Description description;
   description.name = self.module->program.functions.at(self.function).name;
   description.registers_per_thread = registers;
@@ -586,6 +610,7 @@ std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::by
   description.stream = stream;
   description.owner = self.module;
   description.state = self.state;
+  if (poll) description.poll = asking(std::move(poll));
   return std::make_shared<ExecutedSource>(self.module->program, self.function, self.with(parameters, id),
                                           *self.module->memory, self.machine,
                                           self.module->lowering(sm_version), table, std::move(description));
@@ -621,14 +646,17 @@ void bind_launches(nb::module_& m) {
           "cooperative"_a = false, "first_cta"_a = 0, "state"_a = nb::bytes("", 0),
           "A launch, to be made once or several times: from `first_cta` on, and from `state` for CTAs that "
           "have begun.")
-      .def("run", &run, "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
-           "memory"_a.none() = nb::none(), "until"_a.none() = nb::none(),
-           "Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of "
-           "CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp "
-           "and thread instructions, and with `until` the state. Raises ValueError for the state of another "
-           "launch.")
+      .def(
+          "run", &run, "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
+          "memory"_a.none() = nb::none(), "until"_a.none() = nb::none(), "poll"_a.none() = nb::none(),
+          "Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of "
+          "CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp "
+          "and thread instructions, and with `until` the state. poll: called again and again meanwhile; what "
+          "it raises stops the launch. Raises ValueError for the state of another launch.")
       .def("source", &source, "parameters"_a, "id"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a,
-           "A launch that executes as the timing engine asks for its instructions.");
+           "poll"_a.none() = nb::none(),
+           "A launch that executes as the timing engine asks for its instructions. poll: see `run`, for CTAs "
+           "that are executed without timing.");
 
   nb::class_<Recorder>(m, "Recorder")
       .def(nb::init<ExecutedSource&, uint32_t>(), "source"_a, "lanes"_a,

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 
 #include "bindings.hpp"
 #include "control.hpp"
@@ -244,7 +245,28 @@ std::string uncovered_dependences(const simt::LaunchRecord& record) {
          text;
 }
 
-nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
+/// Names the modifiers and instructions of the launch that only advise the caches and have no effect here;
+/// empty if there are none. priorities: whether the GPU has eviction priorities.
+std::string ignored_hints(const simt::LaunchRecord& record, const std::vector<size_t>& rows,
+                          bool priorities) {
+  constexpr std::string_view ignored[] = {".LTC64B",    ".LTC128B",    ".LTC256B",    "CCTL.E.PF1",
+                                          "CCTL.E.PF2", "CCTL.E.PML2", "CCTL.E.DML2", "CCTL.E.RML2"};
+  constexpr std::string_view evictions[] = {".EF", ".EL", ".EU", ".LU", ".NA"};
+  std::set<std::string_view> found;
+  for (const size_t i : rows) {
+    const std::string_view opcode = record.opcodes[record.instructions[i].opcode];
+    for (const std::string_view hint : ignored)
+      if (opcode.find(hint) != opcode.npos) found.insert(hint);
+    if (priorities || !record.instructions[i].has_eviction()) continue;
+    for (const std::string_view hint : evictions)
+      if ((std::string(opcode) + ".").find(std::string(hint) + ".") != std::string::npos) found.insert(hint);
+  }
+  std::string text;
+  for (const std::string_view hint : found) text += (text.empty() ? "" : ", ") + std::string(hint);
+  return text.empty() ? text : "hints to the caches that have no effect here (docs/model/l2.md): " + text;
+}
+
+nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz, bool priorities) {
   const simt::LaunchActivity& activity = record.activity;
   nb::dict counters;
   for (size_t i = 0; i < std::size(counter_names); ++i)
@@ -260,6 +282,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz) {
   nb::list warnings;
   if (!record.occupancy.warning.empty()) warnings.append(record.occupancy.warning);
   if (std::string text = uncovered_dependences(record); !text.empty()) warnings.append(text);
+  if (std::string text = ignored_hints(record, rows, priorities); !text.empty()) warnings.append(text);
   nb::dict result;
   result["id"] = record.launch.id;
   result["name"] = record.launch.name;
@@ -296,6 +319,36 @@ simt::Link link_of(const std::string& name) {
       ("link is " + name + ", expected none, host_to_device, device_to_host or device").c_str());
 }
 
+/// Rows of device memory: address, width, pitch, height, slice, depth, use.
+using Rows = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, std::string>;
+
+std::vector<simt::MemoryRows> rows_of(const std::vector<Rows>& rows) {
+  std::vector<simt::MemoryRows> found;
+  for (const auto& [address, width, pitch, height, slice, depth, use] : rows) {
+    if (use != "read" && use != "received" && use != "written")
+      throw nb::value_error(("use is " + use + ", expected read, received or written").c_str());
+    found.push_back({address, width, pitch, height, slice, depth,
+                     use == "read"       ? simt::MemoryRows::Use::Read
+                     : use == "received" ? simt::MemoryRows::Use::Received
+                                         : simt::MemoryRows::Use::Written});
+  }
+  return found;
+}
+
+/// An access window: address, bytes, hit ratio, and the properties of hits and misses.
+using Window = std::tuple<uint64_t, uint64_t, double, std::string, std::string>;
+
+simt::AccessWindow window_of(const Window& window) {
+  const auto property = [](const std::string& name) {
+    if (name == "normal") return simt::Eviction::Normal;
+    if (name == "streaming") return simt::Eviction::First;
+    if (name == "persisting") return simt::Eviction::Last;
+    throw nb::value_error(("property is " + name + ", expected normal, streaming or persisting").c_str());
+  };
+  const auto& [address, bytes, hit_ratio, hit, miss] = window;
+  return {address, bytes, hit_ratio, property(hit), property(miss)};
+}
+
 /// The action of a transfer when it ends; a MemoryOperation does not need Python's lock.
 std::function<void()> perform_of(const nb::object& perform) {
   if (perform.is_none()) return {};
@@ -307,9 +360,10 @@ std::function<void()> perform_of(const nb::object& perform) {
 /// A Gpu, and the clock used to label its records.
 struct GpuHandle {
   GpuHandle(const simt::Spec& spec, const simt::GpuOptions& options)
-      : gpu(spec, options), clock_khz(spec.clock.core_mhz.khz) {}
+      : gpu(spec, options), clock_khz(spec.clock.core_mhz.khz), priorities(spec.l2.persisting_kib > 0) {}
   simt::Gpu gpu;
   uint64_t clock_khz;
+  bool priorities;
 };
 
 }  // namespace
@@ -367,6 +421,17 @@ void bind_gpu(nb::module_& m) {
           [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
           "address"_a, "nbytes"_a)
       .def(
+          "touch", [](GpuHandle& self, const std::vector<Rows>& rows) { self.gpu.touch(rows_of(rows)); },
+          "rows"_a,
+          "Device memory has been set, or copied within the device, in order with launches. rows: as of a "
+          "transfer.")
+      .def(
+          "set_aside", [](GpuHandle& self, uint64_t bytes) { self.gpu.set_aside(bytes); }, "nbytes"_a,
+          "Sets aside a part of the L2 for persisting accesses, in order with launches; 0: none.")
+      .def(
+          "reset_persisting", [](GpuHandle& self) { self.gpu.reset_persisting(); },
+          "Gives persisting lines of the L2 normal priority, in order with launches.")
+      .def(
           "follow",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t first) {
             self.gpu.follow(std::move(source), first);
@@ -387,33 +452,38 @@ void bind_gpu(nb::module_& m) {
       .def(
           "launch",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,
-             std::vector<uint64_t> after, nb::object controller) {
-            self.gpu.launch(std::move(source), id, std::move(after), controller_of(std::move(controller)));
+             std::vector<uint64_t> after, nb::object controller, const std::optional<Window>& window) {
+            self.gpu.launch(std::move(source), id, std::move(after), controller_of(std::move(controller)),
+                            window ? window_of(*window) : simt::AccessWindow{});
           },
           "source"_a, "launch_id"_a, "after"_a = std::vector<uint64_t>{}, "controller"_a = nb::none(),
+          "window"_a = nb::none(),
           "after: ids of launches that must have ended before it starts. controller: a "
-          "simt.control.LaunchControl.")
+          "simt.control.LaunchControl. window: address, bytes, share of its lines that hit, and the "
+          "properties of these and of the others: normal, streaming or persisting.")
       .def(
           "transfer",
           [](GpuHandle& self, uint64_t id, std::optional<uint64_t> stream, std::vector<uint64_t> after,
-             const std::string& link, uint64_t traffic, uint64_t address, uint64_t bytes,
+             const std::string& link, uint64_t traffic, const std::vector<Rows>& touched,
              const nb::object& perform) {
             simt::LaunchQueue::Transfer transfer;
             transfer.id = id;
             transfer.stream = stream;
             transfer.after = std::move(after);
             transfer.link = link_of(link);
-            transfer.address = address;
-            transfer.bytes = bytes;
+            transfer.touched = rows_of(touched);
             transfer.perform = perform_of(perform);
             self.gpu.transfer(std::move(transfer), traffic);
           },
           "transfer_id"_a, nb::kw_only(), "stream"_a = nb::none(), "after"_a = std::vector<uint64_t>{},
-          "link"_a = "none", "traffic"_a = 0, "address"_a = 0, "nbytes"_a = 0, "perform"_a = nb::none(),
+          "link"_a = "none", "traffic"_a = 0, "touched"_a = std::vector<Rows>{}, "perform"_a = nb::none(),
           "Work in stream order that is no launch. after: as of a launch. stream: None for one that is "
           "ordered by `after` alone. link: what it occupies: none, host_to_device, device_to_host or device. "
-          "traffic: bytes over the link; those copied within the device count twice. address, nbytes: device "
-          "memory whose new contents may stay in the L2. perform: called when it ends.")
+          "traffic: bytes over the link; those copied within the device count twice. touched: device memory "
+          "whose contents may stay in the L2: rows as address, bytes, pitch, rows of a slice, bytes from "
+          "slice to slice, slices, and use: read, received (from the host) or written. perform: called when "
+          "it "
+          "ends.")
       .def(
           "run",
           [](GpuHandle& self, uint64_t max_cycles, const std::vector<uint64_t>& until) {
@@ -459,11 +529,16 @@ void bind_gpu(nb::module_& m) {
              result["running"] = p.running;
              return result;
            })
+      .def(
+          "describe_work", [](const GpuHandle& self) { return self.gpu.describe_work(); },
+          "What the running launches and their warps do: lines, each with a newline before it; empty if none "
+          "is "
+          "running.")
       .def("finished",
            [](GpuHandle& self) {
              nb::list result;
              for (const simt::LaunchRecord& record : self.gpu.take_finished())
-               result.append(to_dict(record, self.clock_khz));
+               result.append(to_dict(record, self.clock_khz, self.priorities));
              return result;
            })
       .def(

@@ -62,6 +62,10 @@ Rows rows_of(uint64_t row_bytes, uint64_t rows, uint64_t pitch) {
     throw nb::value_error(("rows of " + std::to_string(row_bytes) + " bytes are " + std::to_string(pitch) +
                            " bytes apart, expected at least their size")
                               .c_str());
+  uint64_t end = 0;
+  if (rows > 0 &&
+      (__builtin_mul_overflow(rows - 1, pitch, &end) || __builtin_add_overflow(end, row_bytes, &end)))
+    throw nb::value_error("the rows do not fit in the address space");
   return {row_bytes, rows, pitch};
 }
 

@@ -31,6 +31,13 @@ namespace {
 constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss", "reservation_fail"};
 constexpr const char* failure_names[] = {"none", "line", "miss_queue", "mshr_entries", "mshr_merge"};
 
+Eviction eviction_named(const std::string& name) {
+  constexpr const char* names[] = {"default", "normal", "first", "last", "unchanged", "no_allocate"};
+  for (size_t i = 0; i < std::size(names); ++i)
+    if (name == names[i]) return static_cast<Eviction>(i);
+  throw nb::value_error(("unknown eviction " + name).c_str());
+}
+
 /// A cache from a specification (its L1 or an L2 slice).
 class TestCache {
  public:
@@ -38,8 +45,9 @@ class TestCache {
       : spec_(spec_from_dict(spec)), cache_(which == "l1" ? spec_.l1.cache : spec_.l2.slice) {}
 
   std::string access(uint64_t address, bool write, bool atomic, uint32_t byte_mask, uint64_t token,
-                     bool local) {
+                     bool local, const std::string& eviction) {
     CacheAccess access;
+    access.eviction = eviction_named(eviction);
     access.address = address;
     access.write = write;
     access.atomic = atomic;
@@ -80,6 +88,8 @@ class TestCache {
   uint64_t modified_lines() const { return cache_.modified_lines(); }
   void invalidate() { cache_.invalidate(); }
   void set_ways(uint32_t ways) { cache_.set_ways(ways); }
+  void set_protected_ways(uint32_t ways) { cache_.set_protected_ways(ways); }
+  void reset_protected() { cache_.reset_protected(); }
 
  private:
   Spec spec_;
@@ -349,7 +359,9 @@ void bind_testing(nb::module_& m) {
   nb::class_<TestCache>(t, "Cache")
       .def(nb::init<nb::dict, std::string>(), "spec"_a, "which"_a = "l1")
       .def("access", &TestCache::access, "address"_a, "write"_a = false, "atomic"_a = false,
-           "byte_mask"_a = 0xffffffffu, "token"_a = 0, "local"_a = false)
+           "byte_mask"_a = 0xffffffffu, "token"_a = 0, "local"_a = false, "eviction"_a = "default")
+      .def("set_protected_ways", &TestCache::set_protected_ways)
+      .def("reset_protected", &TestCache::reset_protected)
       .def("failure", &TestCache::failure)
       .def("write_sent", &TestCache::write_sent)
       .def("fill", &TestCache::fill)
@@ -387,6 +399,12 @@ void bind_testing(nb::module_& m) {
   t.def("locate", &locate, "spec"_a, "address"_a);
   t.def("slices", &slices, "spec"_a, "addresses"_a);
   t.def("ipoly_hash", &ipoly_hash, "high"_a, "index"_a, "n"_a);
+  t.def(
+      "eviction_of",
+      [](uint64_t policy, uint64_t address) {
+        return static_cast<int>(eviction_of(static_cast<uint32_t>(policy >> 32), address));
+      },
+      "policy"_a, "address"_a);
   t.def("coalesce", &coalesced, "addresses"_a, "bytes"_a, "sectored"_a = true, "atomic"_a = false);
   t.def("instruction_rows", &instruction_rows, "table"_a, "opcodes"_a);
   t.def("with_instruction_rows", &with_instruction_rows, "table"_a, "opcodes"_a, "rows"_a);

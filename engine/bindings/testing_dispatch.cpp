@@ -103,8 +103,7 @@ class TestQueue {
   void copy(uint64_t address, uint64_t bytes) {
     LaunchQueue::Transfer copy;
     copy.barrier = true;
-    copy.address = address;
-    copy.bytes = bytes;
+    copy.touched = {{.address = address, .width = bytes}};
     queue_.push(std::move(copy));
   }
   void transfer(uint64_t id, std::optional<uint64_t> stream, std::vector<uint64_t> after, uint32_t link,
@@ -122,7 +121,8 @@ class TestQueue {
   std::optional<std::tuple<std::string, uint64_t, uint64_t, uint64_t>> next(uint64_t now) {
     if (const auto ended = queue_.next_end(now)) {
       const LaunchQueue::Transfer& t = ended->transfer;
-      if (t.barrier) return std::tuple{"copy", t.address, t.bytes, ended->end};
+      if (t.barrier)
+        return std::tuple{"copy", t.touched.front().address, t.touched.front().width, ended->end};
       return std::tuple{"transfer", t.id, ended->start, ended->end};
     }
     if (const auto start = queue_.next_start())

@@ -161,10 +161,12 @@ std::vector<std::vector<RecordTuple>> read_cta(InstructionSource& source, uint64
   return warps;
 }
 
-std::tuple<uint64_t, uint64_t> walk(InstructionSource& source, bool expand_addresses) {
+std::tuple<uint64_t, uint64_t, std::map<uint32_t, uint64_t>> walk(InstructionSource& source,
+                                                                  bool expand_addresses) {
   const nb::gil_scoped_release no_gil;
   uint64_t count = 0;
   uint64_t sum = 0;
+  std::map<uint32_t, uint64_t> nulls;
   std::vector<uint64_t> addresses(store::max_bulk_addresses);
   DynamicRecord record;
   for (uint64_t ordinal = 0; ordinal < source.cta_count(); ++ordinal) {
@@ -180,11 +182,12 @@ std::tuple<uint64_t, uint64_t> walk(InstructionSource& source, bool expand_addre
           if (expand_addresses) {
             const uint32_t lanes = source.lane_addresses(record, addresses.data());
             if (lanes) sum += addresses[lanes - 1];
+            if (lanes && addresses[0] < first_data_address) ++nulls[record.static_index];
           }
         }
     }
   }
-  return {count, sum};
+  return {count, sum, std::move(nulls)};
 }
 
 nb::object dict_of(const StaticInstruction& s, const std::vector<std::string>& opcodes) {
@@ -353,7 +356,9 @@ void bind_source(nb::module_& m) {
       .def("read_cta", &read_cta, "ordinal"_a,
            "All records of a CTA: for each warp a list of (static index, mask, addresses).")
       .def("walk", &walk, "expand_addresses"_a = false,
-           "Decodes everything; returns the number of warp instructions and a sum over them.");
+           "Decodes everything; returns the number of warp instructions, a sum over them and, with "
+           "addresses, by "
+           "static instruction the executions whose first address lies in the first page.");
 
   nb::class_<LaunchProfiler>(m, "LaunchProfiler")
       .def(nb::init<InstructionSource&, const BasicBlocks&>(), "source"_a, "blocks"_a, nb::keep_alive<1, 2>(),
@@ -441,6 +446,9 @@ void bind_converter(nb::module_& m) {
       .def_prop_ro("counts", [](const TraceConverter& c) { return c.parser().counts(); })
       .def_prop_ro("tracer_version", [](const TraceConverter& c) { return c.parser().tracer_version(); })
       .def_prop_ro("opcodes", [](const TraceConverter& c) { return c.parser().opcodes(); })
+      .def_prop_ro(
+          "null_accesses", [](const TraceConverter& c) { return c.parser().null_accesses(); },
+          "By static instruction, executions whose first address lies in the first page.")
       .def_prop_ro("instructions", [](const TraceConverter& c) {
         const std::string bytes = c.encoded_instructions();
         return nb::bytes(bytes.data(), bytes.size());

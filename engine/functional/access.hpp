@@ -51,6 +51,13 @@ inline void lane_addresses(const Context& c, const Op& op, Address::Base base, u
   lane_addresses(c, base, op.a, op.immediate, out);
 }
 
+/// Takes .L2::cache_hint. If the instruction has it, its last operand is a cache policy.
+inline bool take_cache_hint(Translation& t) {
+  return t.take("L2::cache_hint");
+}
+/// Gives the access that was emitted last the cache policy in the last operand.
+void set_cache_policy(Translation& t);
+
 /// Sets an Op's base, place and offset from an address operand.
 inline void set_address(Op& op, const Address& address) {
   op.a = address.place;

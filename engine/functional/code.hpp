@@ -84,8 +84,11 @@ struct Op {
                                         ///< UINT32_MAX: at the end of the function
   Control control = Control::None;
   bool guard_negated = false;
-  bool orders_memory = false;  ///< fences and acquires: later accesses wait for earlier ones
-  bool awaits_cta = false;     ///< a barrier at which lanes wait for all threads of their CTA
+  bool orders_memory = false;   ///< fences and acquires: later accesses wait for earlier ones
+  bool awaits_cta = false;      ///< a barrier at which lanes wait for all threads of their CTA
+  bool policy_is_wide = false;  ///< `policy` is a register of 64 bits per lane
+  /// Of a memory access: its L2 cache policy, or the row of that one's upper halves.
+  Place policy = place::none;
 
   template <class T>
   const T& details() const {
@@ -117,9 +120,6 @@ struct ConstantBanks {
   };
   std::array<Bank, count> banks;
   uint32_t parameters = 0;  ///< where they begin in bank 0
-  static constexpr uint32_t first_parameter_sm90 = 0x210;
-  /// Where bank 0 has the upper and the lower word of the grid barrier's address, %envreg1 and %envreg2.
-  uint32_t grid_barrier() const { return parameters < first_parameter_sm90 ? 0x8c : 0x44; }
 };
 
 /// A word of a constant bank that Ops read from bank place::launch.

@@ -44,11 +44,11 @@ std::byte* Context::look_up(uint64_t address, uint64_t size) {
     latest_ = k;
     return memory->host(address);
   }
-  const Allocation* found = memory->find(address, size);
-  if (!found) return nullptr;
+  const auto [begin, bytes] = memory->accessible(address, size);
+  if (bytes == 0) return nullptr;
   latest_ = next_;
   next_ = (next_ + 1) % recent_.size();
-  recent_[latest_] = {found->address, found->size};
+  recent_[latest_] = {begin, bytes};
   return memory->host(address);
 }
 

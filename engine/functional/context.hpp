@@ -48,6 +48,7 @@ struct AccessRecord {
   uint32_t bulk_bytes = 0;                     ///< of all its parts
   std::vector<uint64_t> bulk_parts;            ///< where its parts, of equal size, begin
   uint64_t mbarrier = 0;                       ///< the mbarrier on which a bulk copy completes
+  uint32_t policy = 0;                         ///< upper half of its L2 cache policy; 0: none
 };
 
 /// An access that takes effect later than it issues (Control::Deferred).

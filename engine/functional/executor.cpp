@@ -273,6 +273,14 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
   return true;
 }
 
+/// Of the first lane that accesses memory: machine code has one for all of them.
+uint32_t Executor::policy_of(const Op& op, uint32_t mask) const {
+  if (mask == 0) return 0;
+  const auto lane = static_cast<size_t>(std::countr_zero(mask));
+  const auto* words = context_.lanes<const uint32_t>(op.policy);
+  return op.policy_is_wide ? words[2 * lane + 1] : words[lane];
+}
+
 Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, DeferredAccess* deferred,
                               uint64_t cycle) {
   enter(cta, warp);
@@ -298,6 +306,7 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
   record->bulk = false;
   record->nothing = false;
   record->mbarrier = 0;
+  record->policy = op.policy == place::none ? 0 : policy_of(op, result.mask);
   record->weak = op.control != Control::Deferred;
   deferred->perform = nullptr;
   deferred->of_clock = false;

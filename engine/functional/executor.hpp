@@ -67,6 +67,7 @@ class Executor {
     timed += {n, n * static_cast<uint32_t>(std::popcount(mask))};
   }
   void record_footprint(uint32_t pc);
+  uint32_t policy_of(const Op& op, uint32_t mask) const;
   /// Whether the access at `pc` repeats so soon that the warp appears to be polling.
   bool polls(uint32_t pc) {
     constexpr uint64_t few = 8;  // enough for branches and the like

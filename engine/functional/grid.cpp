@@ -1,7 +1,6 @@
 #include "functional/grid.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "functional/executor.hpp"
 #include "functional/launch_state.hpp"
+#include "functional/launch_values.hpp"
 #include "functional/round_up.hpp"
 
 namespace simt::functional {
@@ -122,24 +122,6 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   }
 }
 
-/// What constant bank 0 tells of clusters, from sm_90 on.
-void Grid::fill_cluster_constants() {
-  const auto put = [&](size_t at, auto value) {
-    std::memcpy(constant_banks_[0].data() + at, &value, sizeof value);
-  };
-  put(0x140, uint32_t{cluster_size() > 1});
-  for (size_t i = 0; i < 3; ++i) {
-    const uint32_t size = config_.cluster[i];
-    put(0x144 + 4 * i, size);
-    // Code multiplies an index with the reciprocal and truncates, so it must not be rounded down.
-    float reciprocal = 1.0f / static_cast<float>(size);
-    if (double{reciprocal} * size < 1) reciprocal = std::nextafter(reciprocal, 1.0f);
-    put(0x150 + 4 * i, reciprocal);
-    put(0x15c + 4 * i, config_.grid[i] / size);
-  }
-  put(0x188, cluster_size());
-}
-
 void Grid::fill_constants(const ConstantBanks& banks) {
   for (uint32_t b = 0; b < ConstantBanks::count; ++b) {
     const ConstantBanks::Bank& bank = banks.banks[b];
@@ -149,38 +131,22 @@ void Grid::fill_constants(const ConstantBanks& banks) {
   }
   std::vector<std::byte>& first = constant_banks_[0];
   first.resize(std::max<size_t>(first.size(), banks.parameters + config_.parameters.size()));
-  const auto put = [&](size_t at, auto value) { std::memcpy(first.data() + at, &value, sizeof value); };
-  for (size_t i = 0; i < 3; ++i) {
-    put(4 * i, config_.block[i]);
-    put(12 + 4 * i, config_.grid[i]);
-  }
-  put(0x18, window::shared);
-  put(0x20, window::local);
-  put(0x28, local_bytes_);  // the stack grows down
-  const size_t barrier = banks.grid_barrier();
-  put(barrier, static_cast<uint32_t>(workspace_ >> 32));
-  put(barrier + 4, static_cast<uint32_t>(workspace_));
-  // Where the bank or the parameters are in memory, and their last byte: isspacep compares with these.
-  const uint64_t parameter_bytes = config_.parameters.size();
-  if (banks.parameters < ConstantBanks::first_parameter_sm90) {
-    put(0x40, parameters_ - banks.parameters);
-    for (const size_t at : {0x114, 0x12c})  // sm_75, sm_80
-      put(at, static_cast<uint32_t>(banks.parameters + parameter_bytes - 1));
-  } else {
-    fill_cluster_constants();
-    put(0x198, parameters_);
-    put(0x1a0, parameters_ + parameter_bytes - 1);
-  }
   std::copy(config_.parameters.begin(), config_.parameters.end(), first.begin() + banks.parameters);
 
+  // Without constants, what lies from their address on is beyond all memory.
+  const uint64_t own = constant_addresses_[constants_bank];
+  const uint64_t constants = own ? own : memory_.base() + memory_.capacity();
   const std::vector<ConstantWord>& words = kernel().constant_words;
   launch_bank_.resize(words.size() * place::register_bytes / sizeof(Line));
   auto* row = reinterpret_cast<uint32_t*>(launch_bank_.data());
   for (const ConstantWord& word : words) {
-    const std::vector<std::byte>& bank = constant_banks_[word.bank];
     uint32_t value = 0;
-    if (word.offset + sizeof value <= bank.size())
-      std::memcpy(&value, bank.data() + word.offset, sizeof value);
+    if (word.bank == launch_value_bank) {
+      value = value_of(*this, static_cast<LaunchValue>(word.offset), banks.parameters, constants);
+    } else if (const std::vector<std::byte>& bank = constant_banks_[word.bank]; word.offset < bank.size()) {
+      // Of a last word that the parameters do not fill, the rest is zero.
+      std::memcpy(&value, bank.data() + word.offset, std::min(sizeof value, bank.size() - word.offset));
+    }
     std::fill_n(row, warp_lanes, value);
     row += warp_lanes;
   }

@@ -159,7 +159,6 @@ class Grid {
   /// Runs CTAs in turns, as many at once as the machine holds.
   Counts run_in_turns(const Part& part, const std::function<bool()>& stop);
   void fill_constants(const ConstantBanks& banks);
-  void fill_cluster_constants();
   uint64_t parameter_room() const { return parameter_gap_ + std::max(1u, kernel().parameter_bytes); }
 
   const Program& program_;

@@ -23,6 +23,20 @@ const char* width_suffix(uint32_t bytes) {
 
 namespace {
 
+/// As ptxas 13.0 for sm_80 and sm_90.
+const char* eviction_suffix(const Lowerer& l) {
+  if (l.has("L1::evict_first") || l.has("cs")) return ".EF";
+  if (l.has("L1::evict_last")) return ".EL";
+  if (l.has("L1::evict_unchanged")) return ".EU";
+  if (l.has("L1::no_allocate")) return ".NA";
+  if (l.has("lu")) return ".LU";
+  return "";
+}
+
+const char* prefetch_suffix(const Lowerer& l) {
+  return l.has("L2::64B") ? ".LTC64B" : l.has("L2::128B") ? ".LTC128B" : l.has("L2::256B") ? ".LTC256B" : "";
+}
+
 void load_or_store(Lowerer& l, bool load) {
   const uint32_t bytes = std::min(16u, std::max(1u, ptx::bytes(l.type())) * l.vector_length());
   const std::string width = width_suffix(bytes);
@@ -32,6 +46,7 @@ void load_or_store(Lowerer& l, bool load) {
     return;
   }
   const bool strong = l.has("volatile") || l.has("relaxed") || l.has("acquire") || l.has("release");
+  const std::string hint = std::string(eviction_suffix(l)) + prefetch_suffix(l);
   const char* scope = !strong                             ? ""
                       : l.has("cta")                      ? ".STRONG.SM"
                       : l.has("sys") || l.has("volatile") ? ".STRONG.SYS"
@@ -44,9 +59,9 @@ void load_or_store(Lowerer& l, bool load) {
     l.memory("LDC" + width, bytes);
   } else if (l.has("global")) {
     const char* cache = l.has("nc") ? ".CONSTANT" : l.has("cg") ? ".CG" : l.has("cv") ? ".CV" : "";
-    l.memory((load ? "LDG.E" : "STG.E") + width + cache + scope, bytes);
+    l.memory((load ? "LDG.E" : "STG.E") + hint + width + cache + scope, bytes);
   } else {
-    l.memory((load ? "LD.E" : "ST.E") + width + scope, bytes);
+    l.memory((load ? "LD.E" : "ST.E") + hint + width + scope, bytes);
   }
 }
 
@@ -89,7 +104,9 @@ void lower_reduction(Lowerer& l) {
 void lower_copy(Lowerer& l) {
   const ptx::Operand* count = l.operand(2);
   const auto bytes = static_cast<uint32_t>(count ? count->value : 4);
-  l.memory(std::string("LDGSTS.E") + (l.has("cg") ? ".BYPASS" : "") + width_suffix(bytes), bytes);
+  l.memory(
+      std::string("LDGSTS.E") + (l.has("cg") ? ".BYPASS" : "") + prefetch_suffix(l) + width_suffix(bytes),
+      bytes);
 }
 
 void lower_copy_wait(Lowerer& l) {

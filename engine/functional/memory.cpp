@@ -52,11 +52,43 @@ std::byte* map_file(int file, uint64_t size, int sharing) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(uint64_t capacity, uint64_t base)
-    : base_(base), capacity_(round_up(capacity, page)) {
+AddressSpace::AddressSpace(uint64_t begin, uint64_t stride, uint32_t devices)
+    : begin_(begin), stride_(stride), devices_(devices) {
+  void* at = mmap(nullptr, stride * devices, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) throw std::bad_alloc();
+  arena_ = static_cast<std::byte*>(at);
+}
+
+AddressSpace::~AddressSpace() {
+  munmap(arena_, stride_ * devices_.size());
+}
+
+DeviceMemory::DeviceMemory(uint64_t capacity, uint64_t base, bool exact_bounds)
+    : base_(base), capacity_(round_up(capacity, page)), exact_bounds_(exact_bounds) {
   file_ = make_file(capacity_);
   map(MAP_SHARED, file_);
   gaps_[base_] = capacity_;
+}
+
+DeviceMemory::DeviceMemory(uint64_t capacity, std::shared_ptr<AddressSpace> space, uint32_t number,
+                           bool exact_bounds)
+    : base_(space->begin_ + number * space->stride_),
+      capacity_(round_up(capacity, page)),
+      exact_bounds_(exact_bounds),
+      space_(std::move(space)),
+      number_(number) {
+  if (number >= space_->devices_.size() || capacity_ > space_->stride_) throw std::bad_alloc();
+  file_ = make_file(capacity_);
+  std::byte* const place = space_->arena_ + number * space_->stride_;
+  void* at = mmap(place, capacity_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_, 0);
+  if (at == MAP_FAILED) {
+    close(file_);
+    throw std::bad_alloc();
+  }
+  arena_ = place;
+  origin_ = reinterpret_cast<uintptr_t>(arena_) - base_;
+  gaps_[base_] = capacity_;
+  space_->devices_[number] = this;
 }
 
 void DeviceMemory::map(int sharing, int file) {
@@ -65,7 +97,14 @@ void DeviceMemory::map(int sharing, int file) {
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (arena_) munmap(arena_, capacity_);
+  if (space_ && space_->devices_[number_] == this) {
+    change();
+    space_->devices_[number_] = nullptr;
+    // The addresses stay reserved.
+    mmap(arena_, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  } else if (arena_ && !space_) {
+    munmap(arena_, capacity_);
+  }
   if (file_ >= 0) close(file_);
 }
 
@@ -76,6 +115,7 @@ std::unique_ptr<DeviceMemory> DeviceMemory::copy_on_write() const {
   copy->capacity_ = capacity_;
   copy->map(MAP_PRIVATE, file_);
   copy->used_ = used_;
+  copy->exact_bounds_ = exact_bounds_;
   copy->generation_ = generation_;
   copy->live_ = live_;
   copy->gaps_ = gaps_;
@@ -136,7 +176,7 @@ void DeviceMemory::take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t add
   freed_.erase(freed_.lower_bound(address), freed_.lower_bound(address + taken));
   used_ += owned.size;
   live_[address] = std::move(owned);
-  ++generation_;
+  change();
 }
 
 bool DeviceMemory::free(uint64_t address, Owner owner) {
@@ -148,7 +188,7 @@ bool DeviceMemory::free(uint64_t address, Owner owner) {
   if (freed_.size() >= freed_kept) freed_.clear();
   freed_[address] = it->second;
   live_.erase(it);
-  ++generation_;
+  change();
   clear(begin, begin + size);  // the next owner finds zeros
   auto next = gaps_.lower_bound(begin);
   if (next != gaps_.end() && next->first == begin + size) {
@@ -173,6 +213,54 @@ const Allocation* DeviceMemory::find(uint64_t address, uint64_t size) const {
   const Allocation& a = std::prev(it)->second;
   const uint64_t offset = address - a.address;
   return offset <= a.size && size <= a.size - offset ? &a : nullptr;
+}
+
+std::pair<uint64_t, uint64_t> DeviceMemory::accessible_here(uint64_t address, uint64_t size,
+                                                            uint64_t device) const {
+  const std::lock_guard lock(mutex_);
+  auto it = live_.upper_bound(address);
+  if (it == live_.begin()) return {};
+  const Allocation& a = std::prev(it)->second;
+  if (device != 0 && (a.open_to & device) == 0) return {};
+  // An allocation takes at least as much: its size in units of the alignment, and one more.
+  static_assert(granule <= 2 * alignment);
+  const bool is_rounded = !exact_bounds_ && a.owner == Owner::Host;
+  const uint64_t bytes = is_rounded ? round_up(a.size, granule) : a.size;
+  const uint64_t offset = address - a.address;
+  if (offset > bytes || size > bytes - offset) return {};
+  return {a.address, bytes};
+}
+
+std::pair<uint64_t, uint64_t> DeviceMemory::accessible(uint64_t address, uint64_t size) const {
+  if (address - base_ < capacity_ || !space_) return accessible_here(address, size, 0);
+  for (const DeviceMemory* other : space_->devices_) {
+    if (!other || address - other->base_ >= other->capacity_) continue;
+    const bool all = (reached_ >> other->number_ & 1) != 0;
+    return other->accessible_here(address, size, all ? 0 : uint64_t{1} << number_);
+  }
+  return {};
+}
+
+bool DeviceMemory::open(uint64_t address, uint64_t devices) {
+  const std::lock_guard lock(mutex_);
+  const auto it = live_.find(address);
+  if (it == live_.end()) return false;
+  it->second.open_to = devices;
+  change();
+  return true;
+}
+
+void DeviceMemory::reach(uint32_t number, bool all) {
+  const uint64_t bit = uint64_t{1} << number;
+  reached_ = all ? reached_ | bit : reached_ & ~bit;
+  ++generation_;
+}
+
+void DeviceMemory::change() {
+  ++generation_;
+  if (!space_) return;
+  for (DeviceMemory* other : space_->devices_)
+    if (other && other != this) ++other->generation_;
 }
 
 std::vector<Allocation> DeviceMemory::allocations() const {

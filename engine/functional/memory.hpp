@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace simt::functional {
@@ -37,6 +38,27 @@ struct Allocation {
   uint64_t size = 0;  ///< bytes requested
   std::string label;  ///< a variable's name, or what allocated it
   Owner owner = Owner::Host;
+  uint64_t open_to = 0;  ///< the other devices of its address space that may access it: bit n for number n
+};
+
+class DeviceMemory;
+
+/// The address space that the devices of a process share. Host addresses of all of them follow from device
+/// addresses in the same way.
+class AddressSpace {
+ public:
+  /// Reserves host addresses for so many devices (64 at most), whose memories begin `stride` bytes apart.
+  /// Throws std::bad_alloc.
+  AddressSpace(uint64_t begin, uint64_t stride, uint32_t devices);
+  ~AddressSpace();
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+ private:
+  friend DeviceMemory;
+  std::byte* arena_ = nullptr;
+  uint64_t begin_, stride_;
+  std::vector<DeviceMemory*> devices_;  ///< by number; nullptr: without memory so far
 };
 
 /// Global memory of a simulated GPU: a reservation of host address space, committed as it is touched.
@@ -44,9 +66,16 @@ struct Allocation {
 class DeviceMemory {
  public:
   static constexpr uint64_t alignment = 256;
+  /// What CUDA's allocators round sizes up to: cudaMalloc places small allocations as many bytes apart, and
+  /// hardware does not check accesses within them.
+  static constexpr uint64_t granule = 512;
 
-  /// base: its first address. Devices of a process have different bases.
-  explicit DeviceMemory(uint64_t capacity, uint64_t base = window::global);
+  /// base: its first address. exact_bounds: kernels may access only the bytes requested, not what they are
+  /// rounded up to.
+  explicit DeviceMemory(uint64_t capacity, uint64_t base = window::global, bool exact_bounds = false);
+  /// The memory of device `number` of an address space, in place of an earlier one. Throws std::bad_alloc if
+  /// it does not fit.
+  DeviceMemory(uint64_t capacity, std::shared_ptr<AddressSpace> space, uint32_t number, bool exact_bounds);
   ~DeviceMemory();
   /// A copy that shares pages with this memory until it writes them; writes to the copy do not affect this
   /// memory. This memory must not be written while the copy is in use.
@@ -71,6 +100,14 @@ class DeviceMemory {
   std::byte* host(uint64_t address) const { return reinterpret_cast<std::byte*>(origin_ + address); }
   /// The allocation that holds [address, address + size), or nullptr.
   const Allocation* find(uint64_t address, uint64_t size) const;
+  /// What kernels may access around [address, address + size): the address of an allocation, and its size
+  /// with what it is rounded up to. In an address space, also of other devices, if it is open to this one.
+  /// {0, 0} if there is none.
+  std::pair<uint64_t, uint64_t> accessible(uint64_t address, uint64_t size) const;
+  /// Which other devices may access an allocation, see `Allocation`. False if there is none at the address.
+  bool open(uint64_t address, uint64_t devices);
+  /// Whether kernels of this device may access all memory of device `number`.
+  void reach(uint32_t number, bool all);
   /// All allocations, in address order.
   std::vector<Allocation> allocations() const;
   /// Describes what is at or near an address, for messages: "12 bytes behind `x` (4,096 bytes at 0x...)".
@@ -81,6 +118,10 @@ class DeviceMemory {
  private:
   DeviceMemory() = default;
   void clear(uint64_t begin, uint64_t end);
+  /// Earlier lookups are stale, those of other devices as well.
+  void change();
+  /// As `accessible`, within this memory. device: the bit of the other device that asks; 0: all is open.
+  std::pair<uint64_t, uint64_t> accessible_here(uint64_t address, uint64_t size, uint64_t device) const;
   /// Removes `taken` bytes at `address` from the gap that contains them.
   void take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t address, uint64_t taken, Allocation owned);
 
@@ -97,6 +138,10 @@ class DeviceMemory {
   std::map<uint64_t, Allocation> live_;
   std::map<uint64_t, uint64_t> gaps_;     ///< free ranges: address -> size
   std::map<uint64_t, Allocation> freed_;  ///< what was last allocated at a freed address
+  bool exact_bounds_ = false;
+  std::shared_ptr<AddressSpace> space_;  ///< nullptr: it is alone
+  uint32_t number_ = 0;
+  uint64_t reached_ = 0;  ///< devices of which kernels may access everything
 };
 
 }  // namespace simt::functional

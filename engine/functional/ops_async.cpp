@@ -232,7 +232,7 @@ void translate_cp_async(Translation& t) {
   const Direction direction = take_direction(t);
   if (direction.to != AccessSpace::Shared || direction.from != AccessSpace::Global)
     t.unsupported("cp.async copies from global to shared memory");
-  const bool has_policy = t.take("L2::cache_hint");
+  const bool has_policy = take_cache_hint(t);
   t.take_one_of({"L2::64B", "L2::128B", "L2::256B"});
   CopyDetail d;
   d.to = memory_address(t, 0);
@@ -248,6 +248,7 @@ void translate_cp_async(Translation& t) {
   if (!run) t.unsupported("cp.async copies 4, 8 or 16 bytes");
   t.emit(run);
   t.detail<CopyDetail>() = d;
+  if (has_policy) set_cache_policy(t);
 }
 
 /// Copies take effect immediately here; groups only affect timing.
@@ -281,7 +282,7 @@ void translate_cp_async_bulk(Translation& t) {
   }
   BulkDetail d;
   d.prefetches = prefetches;
-  t.take("L2::cache_hint");
+  const bool has_policy = take_cache_hint(t);
   uint32_t next = 0;
   if (prefetches) {
     if (!t.take("L2") || !t.take("global")) t.unsupported("a bulk prefetch needs .L2.global");
@@ -310,6 +311,7 @@ void translate_cp_async_bulk(Translation& t) {
   }
   t.emit(run_bulk);
   t.detail<BulkDetail>() = d;
+  if (has_policy) set_cache_policy(t);
 }
 
 }  // namespace simt::functional

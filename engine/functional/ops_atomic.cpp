@@ -478,7 +478,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   if (operation_index < 0) t.unsupported("an atomic operation is missing");
   const auto operation = static_cast<Operation>(operation_index);
   t.take("noftz");
-  t.take("L2::cache_hint");  // the trailing policy operand only affects timing
+  const bool has_policy = take_cache_hint(t);
   const int vector = t.take_one_of({"v2", "v4", "v8"});
   const Type type = t.take_type();
   const bool bitwise =
@@ -527,6 +527,7 @@ void translate_atomic(Translation& t, bool has_destination) {
   op.destination = destination;
   op.b = b;
   op.c = swap;
+  if (has_policy) set_cache_policy(t);
   t.detail<AtomicDetail>() = d;
 }
 

@@ -6,6 +6,7 @@
 #include "functional/grid.hpp"
 #include "functional/instructions.hpp"
 #include "functional/lanes.hpp"
+#include "functional/register_slots.hpp"
 
 namespace simt::functional {
 namespace {
@@ -66,29 +67,37 @@ Passed passed(Translation& t, const ptx::Operand& list, const std::vector<ptx::V
       result.slots.push_back({t.stack_offset(o), static_cast<uint32_t>(t.variable(o).size)});
       continue;
     }
-    const Type type = o.kind == OperandKind::Register || o.kind == OperandKind::Discard
-                          ? t.register_type(o)
-                          : (formal && k < formal->size() ? (*formal)[k].type : Type::None);
+    const ptx::Variable* const of_callee = formal && k < formal->size() ? &(*formal)[k] : nullptr;
     if (o.kind == OperandKind::Discard && results) {
-      const bool known = formal && k < formal->size();
-      const uint32_t bytes = !known                            ? 8
-                             : (*formal)[k].type == Type::Pred ? predicate_bytes
-                                                               : static_cast<uint32_t>((*formal)[k].size);
+      const uint32_t bytes = !of_callee ? 8
+                             : of_callee->space == ptx::Space::Register
+                                 ? slot_bytes(*of_callee)
+                                 : static_cast<uint32_t>(of_callee->size);
       result.slots.push_back({t.scratch_slot(bytes), bytes});
       continue;
     }
-    if (type == Type::Pred) {
-      const StackSlot slot{t.scratch_slot(8), predicate_bytes};
-      result.slots.push_back(slot);
-      const PredicateOperand p =
-          results ? PredicateOperand{t.predicate_destination(o), false} : t.predicate_source(o);
-      result.registers.push_back({p.place, slot, p.negated});
-      continue;
+    // The registers of a vector follow each other in the stack.
+    const bool vector = o.kind == OperandKind::Vector;
+    const uint32_t count = vector ? o.part_count : 1;
+    const ptx::Operand& first = vector ? t.part(o, 0) : o;
+    const Type type = first.kind == OperandKind::Register ? t.register_type(first)
+                      : of_callee                         ? of_callee->type
+                                                          : Type::None;
+    if (type == Type::None) t.unsupported("an argument or result of this form");
+    const uint32_t each = slot_bytes(type);
+    const StackSlot whole{t.scratch_slot(count * each), count * each};
+    result.slots.push_back(whole);
+    for (uint32_t p = 0; p < count; ++p) {
+      const ptx::Operand& one = vector ? t.part(o, p) : o;
+      if (type == Type::Pred) {
+        const PredicateOperand predicate =
+            results ? PredicateOperand{t.predicate_destination(one), false} : t.predicate_source(one);
+        result.registers.push_back({predicate.place, whole, predicate.negated});
+        continue;
+      }
+      each_slot(type, results ? t.destination(one, type) : t.source(one, type), whole.offset + p * each,
+                [&](Place part, StackSlot slot) { result.registers.push_back({part, slot}); });
     }
-    if (type == Type::None || ptx::bytes(type) > 8) t.unsupported("an argument or result of this form");
-    const StackSlot slot{t.scratch_slot(8), std::max(4u, ptx::bytes(type))};
-    result.slots.push_back(slot);
-    result.registers.push_back({results ? t.destination(o, type) : t.source(o, type), slot});
   }
   return result;
 }

@@ -405,6 +405,7 @@ bool take_ordering(Translation& t) {
 }
 
 void translate_access(Translation& t, bool load) {
+  const bool has_policy = take_cache_hint(t);
   const bool weak = take_ordering(t);
   const auto has = [&](std::string_view modifier) {
     const auto& all = t.mnemonic().modifiers;
@@ -450,6 +451,7 @@ void translate_access(Translation& t, bool load) {
     set_address(op, address);
     if (load) op.destination = d.places[0];
     for (const std::string_view m : t.mnemonic().modifiers) op.orders_memory |= m == "acquire";
+    if (has_policy) set_cache_policy(t);
   }
   t.detail<AccessDetail>() = d;
 }

@@ -413,20 +413,32 @@ void run_add_constant(Context& c, const Op& op) {
   map_lanes<D, S>(c, op.destination, [add](S v) { return static_cast<D>(uint64_t{v} + add); }, op.a);
 }
 
+/// Where the module's constants are.
+struct ConstantRanges : Detail {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;  ///< begin and end
+
+  bool hold(uint64_t address) const {
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [=](const auto& r) { return address >= r.first && address < r.second; });
+  }
+};
+
 void run_isspacep(Context& c, const Op& op) {
   const auto kind = op.immediate;
+  const auto& constants = op.details<ConstantRanges>();
   const uint64_t begin = c.grid->parameter_address(), end = begin + c.grid->kernel().parameter_bytes;
   const uint32_t bits = test_lanes<uint64_t>(
       c,
-      [=](uint64_t a) {
+      [&](uint64_t a) {
         const bool shared = window::is_shared(a), local = window::is_local(a);
         const bool own = shared && ((a & 0xffffffffu) >> window::rank_shift) == 0;
         const bool parameter = a >= begin && a < end;
-        return kind == 0   ? a >= window::global
+        return kind == 0   ? a >= window::global && !constants.hold(a)
                : kind == 1 ? own
                : kind == 2 ? shared
                : kind == 3 ? local
-                           : kind == 5 && parameter;
+               : kind == 4 ? constants.hold(a)
+                           : parameter;
       },
       op.a);
   write_predicate(c, op.destination, bits);
@@ -539,6 +551,13 @@ void translate_isspacep(Translation& t) {
   op.destination = d;
   op.a = a;
   op.immediate = kind;
+  auto& ranges = t.detail<ConstantRanges>().ranges;
+  const std::vector<ptx::Variable>& variables = t.module().variables;
+  for (size_t k = 0; k < variables.size(); ++k) {
+    const uint64_t address = t.program().variables[k];
+    if (variables[k].space == Space::Constant && address != UINT64_MAX)
+      ranges.emplace_back(address, address + variables[k].size);
+  }
 }
 
 }  // namespace simt::functional

@@ -391,7 +391,7 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   const int rank = t.take_one_of({"1d", "2d", "3d", "4d", "5d"});
   if (rank < 0) t.unsupported("a dimension from .1d to .5d is missing");
   d.rank = static_cast<uint32_t>(rank) + 1;
-  t.take("L2::cache_hint");
+  const bool has_policy = take_cache_hint(t);
   t.take("tile");
   d.im2col = t.take_one_of({"im2col", "im2col_no_offs"}) >= 0;
   if (d.im2col && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
@@ -430,6 +430,7 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   if (d.multicast) d.cta_mask = t.source(next++, Type::B16);
   t.emit(run_tensor);
   t.detail<TensorCopy>() = d;
+  if (has_policy) set_cache_policy(t);
 }
 
 void translate_tensormap_copy(Translation& t) {

@@ -7,6 +7,7 @@
 
 #include "functional/block_map.hpp"
 #include "functional/executor.hpp"
+#include "functional/stop_on_error.hpp"
 #include "isa/classify.hpp"
 #include "isa/paired_warps.hpp"
 #include "ptx/stored_parameters.hpp"
@@ -300,6 +301,7 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     while (w.addresses_until[slot] > w.given) ++slot;
     w.addresses_until[slot] = w.given + address_slots;
     record.mbarrier = w.record.mbarrier;
+    record.cache_policy = w.record.policy;
     if (w.record.bulk) {
       std::vector<uint64_t>& parts = w.bulk_parts[slot];
       parts.swap(w.record.bulk_parts);
@@ -345,6 +347,7 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
                                Description description)
     : owner_(std::move(description.owner)),
       lowering_(std::move(lowering)),
+      poll_(std::move(description.poll)),
       grid_(program, function, std::move(config), memory, machine, nullptr) {
   grid_.keep_printed();
   if (!description.state.empty()) {
@@ -434,7 +437,9 @@ void ExecutedSource::run_part(Grid& grid, Grid::Part part, const BasicBlocks* bl
     part.block_counts = result.counts.data();
     part.block_count = result.blocks;
   }
-  const Grid::Counts found = grid.run(part, threads, nullptr);
+  StopOnError stop(poll_);
+  const Grid::Counts found = grid.run(part, threads, stop.question());
+  stop.rethrow();
   result.complete = found.complete;
   if (part.lowering) {
     result.executed = found.timed;

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@ class ExecutedSource : public InstructionSource {
     uint64_t stream = 0;
     std::shared_ptr<const void> owner;
     std::vector<std::byte> state;  ///< of CTAs that have begun, from Grid::run_to
+    std::function<void()> poll;    ///< called while CTAs are executed without timing; may throw
   };
 
   ExecutedSource(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
@@ -69,6 +71,7 @@ class ExecutedSource : public InstructionSource {
 
   std::shared_ptr<const void> owner_;  // outlives the grid
   std::shared_ptr<const Lowering> lowering_;
+  std::function<void()> poll_;
   Grid grid_;
   LaunchInfo launch_;
   std::vector<StaticInstruction> instructions_;

@@ -8,6 +8,7 @@
 #include "functional/instructions.hpp"
 #include "functional/references.hpp"
 #include "functional/refusal.hpp"
+#include "functional/register_slots.hpp"
 #include "functional/round_up.hpp"
 #include "functional/shared_layout.hpp"
 #include "functional/texture.hpp"
@@ -182,30 +183,25 @@ class Translator {
     for (size_t v = 0; v < function.results.size() + function.parameters.size(); ++v) {
       const ptx::Variable& variable = function.variables[v];
       if (function.entry || variable.space != Space::Register) continue;
-      const uint32_t at = t_.allocation_.place[next++];
-      if (at == ptx::RegisterAllocation::unused) continue;
-      const bool predicate = variable.type == Type::Pred;
-      const Translation::RegisterSlot slot{
-          place::frame | (predicate ? t_.allocation_.registers * place::register_bytes + 4 * at
-                                    : at * place::register_bytes),
-          {t_.stack_offsets_[v], slot_bytes(variable)}};
-      if (v < function.results.size()) {
-        t_.register_results_.push_back(slot);
-        continue;
+      const bool predicate = variable.type == Type::Pred, result = v < function.results.size();
+      for (uint32_t k = 0; k < ptx::register_count(variable); ++k) {
+        const uint32_t at = t_.allocation_.place[next++];
+        if (at == ptx::RegisterAllocation::unused) continue;
+        const Place first =
+            place::frame | (predicate ? t_.allocation_.registers * place::register_bytes + 4 * at
+                                      : at * place::register_bytes);
+        each_slot(variable.type, first, t_.stack_offsets_[v] + k * slot_bytes(variable.type),
+                  [&](Place part, StackSlot slot) {
+                    if (result) {
+                      t_.register_results_.push_back({part, slot});
+                      return;
+                    }
+                    Op& op = t_.emit(from_stack(slot.bytes));
+                    op.destination = part;
+                    op.immediate = slot.offset;
+                  });
       }
-      Op& op = t_.emit(from_stack(slot.slot.bytes));
-      op.destination = slot.place;
-      op.immediate = slot.slot.offset;
     }
-  }
-
-  /// Stack size of a parameter or result that is a register.
-  uint32_t slot_bytes(const ptx::Variable& variable) const {
-    const uint32_t bytes = ptx::bytes(variable.type);
-    if (variable.type == Type::Pred) return predicate_bytes;
-    if (bytes == 0 || bytes > 8 || variable.size > bytes)
-      refuse(module(), variable.line, "a parameter in a register of this type is not supported");
-    return std::max(4u, bytes);
   }
 
   void place_stack(const ptx::Function& function, FunctionCode& code) {
@@ -226,7 +222,7 @@ class Translator {
         block += size;
         continue;
       }
-      at = round_up(at, std::max(variable.alignment, in_register ? size : 4u));
+      at = round_up(at, std::max(variable.alignment, 4u));
       t_.stack_offsets_[v] = at;
       if (v < results) {
         code.result_offsets.push_back(at);

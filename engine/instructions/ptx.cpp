@@ -49,6 +49,7 @@ concept RowsMayBeIncomplete =
 template <class F>
 concept FactsMayBeIncomplete = requires { F{.writes = Writes::First, .names = Names::Values}; };
 static_assert(!RowsMayBeIncomplete<PtxRow> && !FactsMayBeIncomplete<Facts>);
+static_assert(!std::constructible_from<decltype(PtxRow::translate), std::nullptr_t>);
 
 constexpr PtxRow unknown{.name = "",
                          .facts = ordered,

@@ -43,7 +43,7 @@ constexpr bool complete(const Row<Translate, Lower>& row) {
   for (uint32_t k = 0; k < lowering.count; ++k)
     for (const char* opcode : lowering.cases[k].code.opcodes)
       if (opcode && !upper(*opcode)) return false;
-  return !row.opcode().empty() && row.translate.value != nullptr && lowering.count > 0 &&
+  return !row.opcode().empty() && lowering.count > 0 &&
          !(row.forms.value.empty() && row.later_forms.empty()) && listed(row.forms) &&
          listed(row.later_forms) && row.facts.consistent();
 }

@@ -205,6 +205,19 @@ void set_arithmetic_widths(StaticInstruction& s, const Tokens& tokens) {
   }
 }
 
+/// .EF stands for .cs, whose lines are evicted first from L1 and L2, and for .L1::evict_first; .LU on global
+/// memory is the same (PTX). The others are of the L1.
+void set_eviction(StaticInstruction& s, const Tokens& tokens) {
+  if (has(tokens, "EF") || has(tokens, "LU"))
+    s.l1_eviction = s.l2_eviction = Eviction::First;
+  else if (has(tokens, "EL"))
+    s.l1_eviction = Eviction::Last;
+  else if (has(tokens, "EU"))
+    s.l1_eviction = Eviction::Unchanged;
+  else if (has(tokens, "NA"))
+    s.l1_eviction = Eviction::NoAllocate;
+}
+
 void refine_by_modifiers(StaticInstruction& s, const Tokens& tokens) {
   const std::string_view op = tokens[0];
   if (op == "BAR") {
@@ -229,6 +242,7 @@ void refine_by_modifiers(StaticInstruction& s, const Tokens& tokens) {
     const auto shared = std::find(tokens.begin() + 1, tokens.end(), "S");
     s.operation = g < shared ? Operation::BulkStore : Operation::BulkLoad;
   }
+  if (s.space == MemorySpace::Global || s.space == MemorySpace::Generic) set_eviction(s, tokens);
   const bool strong = has(tokens, "STRONG") && (has(tokens, "GPU") || has(tokens, "SYS"));
   switch (s.operation) {
     case Operation::Load:

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "isa/control_bits.hpp"
+#include "isa/eviction.hpp"
 
 /// The ISA-independent instruction form that every front end produces and the timing engine executes.
 namespace simt {
@@ -82,6 +83,8 @@ struct StaticInstruction {
   bool half_precision = false;  ///< packed FP16: half the initiation interval of its unit
   bool bypass_l1 = false;  ///< STRONG.GPU and wider, and accesses whose cache operator sends them to the L2;
                            ///< for a memory barrier: it orders beyond the CTA
+  /// Of accesses to global memory, by modifiers of the opcode.
+  Eviction l1_eviction = Eviction::Default, l2_eviction = Eviction::Default;
   uint8_t destination_count = 0;
   uint8_t source_count = 0;
   std::array<Register, max_registers> destinations{};
@@ -92,6 +95,7 @@ struct StaticInstruction {
   ControlBits control{};
 
   bool accesses_memory() const { return access_bytes != 0; }
+  bool has_eviction() const { return l1_eviction != Eviction::Default || l2_eviction != Eviction::Default; }
   bool is_barrier() const { return operation == Operation::Barrier || operation == Operation::BarrierArrive; }
   friend bool operator==(const StaticInstruction&, const StaticInstruction&) = default;
 };
@@ -99,9 +103,12 @@ struct StaticInstruction {
 /// One execution of an instruction by one warp.
 struct DynamicRecord {
   uint32_t static_index = 0;
-  uint32_t ticket = 0;       ///< for an executed access that takes effect after its issue; 0: none
-  uint32_t nanoseconds = 0;  ///< of a sleep whose length is in a register
-  uint32_t bulk_count = 0;   ///< TMA: number of addresses, which are then not tied to lanes
+  uint32_t ticket = 0;  ///< for an executed access that takes effect after its issue; 0: none
+  union {
+    uint32_t nanoseconds = 0;  ///< of a sleep whose length is in a register
+    uint32_t cache_policy;     ///< of a memory access: as in eviction_of(); 0: none
+  };
+  uint32_t bulk_count = 0;  ///< TMA: number of addresses, which are then not tied to lanes
   uint64_t mask = 0;  ///< lanes that execute (active and not predicated off), up to 64; a barrier that no
                       ///< lane executes blocks no warp
   // Lane addresses: the k-th active lane accesses base + k*stride, or, where `deltas` is set, base plus the

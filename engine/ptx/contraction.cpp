@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ptx/control_flow.hpp"
+#include "ptx/interface_registers.hpp"
 #include "ptx/register_allocation.hpp"
 
 namespace simt::ptx {
@@ -269,9 +270,7 @@ class Contraction {
     return false;
   }
   /// Results in registers are read when the function returns.
-  bool is_result(uint32_t r) const {
-    return !function_.entry && r < function_.results.size() + function_.parameters.size();
-  }
+  bool is_result(uint32_t r) const { return !function_.entry && r < interface_registers(function_); }
 
   void choose(Sum& sum, bool single) {
     if (sum.fused != none) return;

@@ -14,6 +14,7 @@
 namespace simt::ptx {
 
 using instructions::Names;
+using instructions::Writes;
 
 /// The meaning of a directive such as .shared; None or false if it is another directive.
 Space space_named(std::string_view directive);
@@ -228,6 +229,12 @@ class Parser {
 
   Operand parse_name(bool with_offset);
 
+  /// Whether an offset may follow the operand, which was parsed last: a register that is read.
+  bool is_summand(const Operand& operand) const;
+
+  /// A register plus an integer, for which an addition to a register of its own precedes the instruction.
+  Operand plus_offset(const Operand& base, const char* start);
+
   /// {x.x, x.y, ...} for a vector register x.
   Operand whole_vector(Operand component, uint32_t count);
 
@@ -256,7 +263,8 @@ class Parser {
   std::vector<Scope> scopes_;
   std::vector<Pending> pending_;
   std::vector<Operand> stack_;   ///< operands of the current instruction, not yet in the function
-  Names names_ = Names::Values;  ///< of the current instruction
+  uint32_t mnemonic_ = 0;        ///< of the current instruction
+  Names names_ = Names::Values;  ///< likewise
   uint32_t location_ = 0;
 };
 

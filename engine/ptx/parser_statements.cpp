@@ -162,7 +162,8 @@ void Parser::parse_prototype(std::string_view name) {
 
 void Parser::parse_instruction(Instruction& instruction, const Word& word, const char* start) {
   instruction.mnemonic = mnemonics_.intern(word);
-  names_ = module_.mnemonics[instruction.mnemonic].facts().names;
+  mnemonic_ = instruction.mnemonic;
+  names_ = module_.mnemonics[mnemonic_].facts().names;
   stack_.clear();
   if (lexer_->peek() != ';') {
     do parse_operand(0);
@@ -204,7 +205,10 @@ void Parser::parse_operand(uint32_t depth) {
     default:
       if (names_ == Names::Callee && lexer_->peek() == '(')
         return parse_group(OperandKind::List, '(', ')', depth);
+      const char* const start = lexer_->position();
       stack_.push_back(parse_simple(true));
+      if (depth == 0 && lexer_->peek() == '+' && is_summand(stack_.back()))
+        stack_.back() = plus_offset(stack_.back(), start);
       can_pair = stack_.back().kind == OperandKind::Register || stack_.back().kind == OperandKind::Discard;
   }
   if (!can_pair || !lexer_->accept('|')) return;
@@ -313,6 +317,41 @@ Operand Parser::parse_name(bool with_offset) {
   }
   if (with_offset) operand.value = add(operand.value, lexer_->offset());
   return operand;
+}
+
+bool Parser::is_summand(const Operand& operand) const {
+  const Writes writes = module_.mnemonics[mnemonic_].facts().writes;
+  const bool written =
+      writes == Writes::BeforeAddress
+          ? std::none_of(stack_.begin(), stack_.end(),
+                         [](const Operand& o) { return o.kind == OperandKind::Address; })
+          : stack_.size() == 1 && (writes == Writes::First || writes == Writes::FirstUpdated);
+  return operand.kind == OperandKind::Register && !operand.negated && operand.component == 0 && !written &&
+         names_ != Names::Callee && function_->registers[operand.index].type != Type::Pred;
+}
+
+Operand Parser::plus_offset(const Operand& base, const char* start) {
+  const RegisterDeclaration declared = function_->registers[base.index];
+  const uint32_t size = bytes(declared.type);
+  const std::string_view name = size == 8 ? "add.u64" : size == 4 ? "add.u32" : size == 2 ? "add.u16" : "";
+  if (name.empty()) fail_found(lexer_->position(), "no offset after a register of this type");
+  Operand offset;
+  offset.kind = OperandKind::Integer;
+  offset.value = lexer_->offset();
+  Instruction sum;
+  sum.mnemonic = mnemonics_.intern({name, Lexer::hash(name)});
+  sum.line = lexer_->line();
+  sum.begin = static_cast<uint32_t>(start - text_->data());
+  sum.end = offset_of_position();
+  sum.location = location_;
+  Operand result = base;
+  result.index = static_cast<uint32_t>(function_->registers.size());
+  function_->registers.push_back({declared.name, declared.number, declared.type, 1});
+  sum.first_operand = static_cast<uint32_t>(function_->operands.size());
+  sum.operand_count = 3;
+  function_->operands.insert(function_->operands.end(), {result, base, offset});
+  function_->instructions.push_back(sum);
+  return result;
 }
 
 Operand Parser::whole_vector(Operand component, uint32_t count) {

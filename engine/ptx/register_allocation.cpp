@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ptx/interface_registers.hpp"
+
 namespace simt::ptx {
 
 namespace {
@@ -95,9 +97,7 @@ class Liveness {
         accessed_(flow.blocks.size(), none),
         live_blocks_(flow.blocks.size() / 64 + 1, 0),
         live_(2 * function.instructions.size() + 1, 0) {
-    interface_registers_ =
-        static_cast<uint32_t>(std::count_if(function.variables.begin(), function.variables.end(),
-                                            [](const Variable& v) { return v.space == Space::Register; }));
+    interface_registers_ = interface_registers(function);
     collect_accesses(module);
     collect_predecessors();
   }

@@ -125,9 +125,11 @@ void translate_atomic(Translation& t) {
 
 namespace {
 
+enum class QueriedSpace : uint8_t { Own, Cluster, Local, Global };
+
 struct QueryDetail : Detail {
   Address address;
-  bool is_shared = false;
+  QueriedSpace space = QueriedSpace::Own;
 };
 
 void run_query_space(Context& c, const Op& op) {
@@ -136,22 +138,31 @@ void run_query_space(Context& c, const Op& op) {
   functional::lane_addresses(c, d.address.base, d.address.place, d.address.offset, address);
   namespace window = functional::window;
   write_predicate(c, op.destination, test_rows([&](uint32_t i) {
-                    return window::is_shared(address[i]) &&
-                           c.is_own(address[i] - window::shared) == d.is_shared;
+                    const uint64_t a = address[i];
+                    switch (d.space) {
+                      case QueriedSpace::Local:
+                        return window::is_local(a);
+                      case QueriedSpace::Global:
+                        return a >= window::global;
+                      default:
+                        return window::is_shared(a) &&
+                               c.is_own(a - window::shared) == (d.space == QueriedSpace::Own);
+                    }
                   }));
 }
 
 }  // namespace
 
-/// QSPC.E.S p, RZ, address: whether it is in the CTA's shared memory; .D: in that of a CTA of the cluster.
+/// QSPC.E.S p, RZ, address: whether it is in the CTA's shared memory; .D: in that of another CTA of the
+/// cluster; .L: in local memory; .G: in global memory, of which constants are part: code compares them apart.
 void translate_query_space(Translation& t) {
   QueryDetail d;
-  const int space = t.take_one_of({"S", "D"});
+  const int space = t.take_one_of({"S", "D", "L", "G"});
   if (space < 0) t.unsupported("this memory");
   if (!t.operand(1).is_zero()) t.unsupported("a second result");
   d.address = t.address(2);
   t.take("E");
-  d.is_shared = space == 0;
+  d.space = static_cast<QueriedSpace>(space);
   const Place p = t.predicate_destination(0);
   t.emit(run_query_space).destination = p;
   t.detail<QueryDetail>() = d;

@@ -63,12 +63,23 @@ Handler float_handler(bool plain, bool nearest) {
   return functional::run_directed<run_float<F, sources, ftz, clamp, false>>;
 }
 
+/// [.FTZ][.rounding][.SAT]
+struct FloatModes {
+  bool ftz, saturates;
+  int direction;
+  bool nearest() const { return direction == FE_TONEAREST; }
+};
+FloatModes take_float_modes(Translation& t) {
+  const bool ftz = t.take("FTZ"), saturates = t.take("SAT");
+  static constexpr int directions[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  return {ftz, saturates, directions[t.take_one_of({"RN", "RZ", "RM", "RP"}, 0)]};
+}
+
 /// op[.FTZ][.rounding][.SAT] d, a, b [, c].
 template <class F, uint32_t sources>
 void translate_arithmetic(Translation& t) {
-  const bool ftz = t.take("FTZ"), saturates = t.take("SAT");
-  static constexpr int directions[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-  const int direction = directions[t.take_one_of({"RN", "RZ", "RM", "RP"}, 0)];
+  const FloatModes modes = take_float_modes(t);
+  const bool ftz = modes.ftz, saturates = modes.saturates, nearest = modes.nearest();
   const Place to = t.destination(0);
   FloatDetail d;
   bool plain = true;
@@ -76,7 +87,6 @@ void translate_arithmetic(Translation& t) {
     d.sources[k] = FloatSource(t, 1 + k);
     plain &= d.sources[k].plain();
   }
-  const bool nearest = direction == FE_TONEAREST;
   Op& op = t.emit(ftz         ? saturates ? float_handler<F, sources, true, Clamp::Sat>(plain, nearest)
                                           : float_handler<F, sources, true, Clamp::None>(plain, nearest)
                   : saturates ? float_handler<F, sources, false, Clamp::Sat>(plain, nearest)
@@ -85,8 +95,34 @@ void translate_arithmetic(Translation& t) {
   op.a = d.sources[0].place;
   op.b = d.sources[1].place;
   if (sources == 3) op.c = d.sources[2].place;
-  op.immediate = direction;
+  op.immediate = modes.direction;
   t.detail<FloatDetail>() = d;
+}
+
+struct ScaledProductDetail : FloatDetail {
+  double factor = 1;
+};
+
+/// The product and the factor, a power of two, are rounded once. Double precision holds both exactly.
+template <bool ftz, Clamp clamp>
+void run_scaled_product(Context& c, const Op& op) {
+  const auto& d = op.details<ScaledProductDetail>();
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const FloatSource &x = d.sources[0], &y = d.sources[1];
+  const auto number = [](uint32_t bits) {
+    return double{functional::operand<ftz>(std::bit_cast<float>(bits))};
+  };
+  map_words(c, op.destination, [&](uint32_t i) {
+    const double exact = number((a[i] & x.keep) ^ x.flip) * number((b[i] & y.keep) ^ y.flip) * d.factor;
+    const auto r = static_cast<float>(exact);
+    const float flushed = ftz ? functional::flushed_result(r, static_cast<float>(exact * 0x1p64)) : r;
+    return std::bit_cast<uint32_t>(functional::finished<false, clamp>(flushed));
+  });
+}
+
+template <bool ftz, Clamp clamp>
+Handler scaled_product_handler(bool nearest) {
+  return nearest ? run_scaled_product<ftz, clamp> : functional::run_directed<run_scaled_product<ftz, clamp>>;
 }
 
 }  // namespace
@@ -94,8 +130,26 @@ void translate_arithmetic(Translation& t) {
 void translate_fadd(Translation& t) {
   translate_arithmetic<operations::Add, 2>(t);
 }
+/// FMUL[.D2, .D4, .D8, .M2, .M4, .M8] d, a, b: the product divided or multiplied by 2, 4 or 8, as ptxas
+/// contracts two multiplications.
 void translate_fmul(Translation& t) {
-  translate_arithmetic<operations::Mul, 2>(t);
+  static constexpr double factors[] = {0.5, 0.25, 0.125, 2, 4, 8};
+  const int scale = t.take_one_of({"D2", "D4", "D8", "M2", "M4", "M8"});
+  if (scale < 0) return translate_arithmetic<operations::Mul, 2>(t);
+  const FloatModes modes = take_float_modes(t);
+  const Place to = t.destination(0);
+  ScaledProductDetail d;
+  for (uint32_t k = 0; k < 2; ++k) d.sources[k] = FloatSource(t, 1 + k);
+  d.factor = factors[scale];
+  Op& op = t.emit(modes.ftz ? modes.saturates ? scaled_product_handler<true, Clamp::Sat>(modes.nearest())
+                                              : scaled_product_handler<true, Clamp::None>(modes.nearest())
+                  : modes.saturates ? scaled_product_handler<false, Clamp::Sat>(modes.nearest())
+                                    : scaled_product_handler<false, Clamp::None>(modes.nearest()));
+  op.destination = to;
+  op.a = d.sources[0].place;
+  op.b = d.sources[1].place;
+  op.immediate = modes.direction;
+  t.detail<ScaledProductDetail>() = d;
 }
 void translate_ffma(Translation& t) {
   translate_arithmetic<operations::Fma, 3>(t);

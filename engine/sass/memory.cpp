@@ -89,27 +89,35 @@ struct ConstantDetail : Detail {
   int64_t offset = 0;
   bool is_signed = false;
   bool timed = false;  ///< its addresses are
+
+  uint32_t extended(uint32_t word) const {
+    const uint32_t shift = 32 - 8 * bytes;
+    return is_signed ? static_cast<uint32_t>(static_cast<int32_t>(word << shift) >> shift)
+                     : word << shift >> shift;
+  }
 };
 
 /// Beyond the bank, hardware reads zeros.
 uint32_t constant_word(const ConstantDetail& d, const std::vector<std::byte>& bank, uint32_t at) {
   uint32_t word = 0;
   if (at < bank.size()) std::memcpy(&word, bank.data() + at, std::min<size_t>(d.bytes, bank.size() - at));
-  if (!d.is_signed) return word;
-  const uint32_t shift = 32 - 8 * d.bytes;
-  return static_cast<uint32_t>(static_cast<int32_t>(word << shift) >> shift);
+  return d.extended(word);
+}
+
+/// From the same place for all launches: out of rows that each launch fills in.
+void run_load_fixed_constant(Context& c, const Op& op) {
+  const auto& d = op.details<ConstantDetail>();
+  const uint32_t skipped = 8 * (static_cast<uint32_t>(d.offset) % 4);
+  for (uint32_t k = 0; k < d.words; ++k) {
+    const uint32_t* a = row(c, op.a + k * place::register_bytes);
+    map_words(c, op.destination + k * place::register_bytes,
+              [&](uint32_t i) { return d.extended(a[i] >> skipped); });
+  }
 }
 
 void run_load_constant(Context& c, const Op& op) {
   const auto& d = op.details<ConstantDetail>();
   const std::vector<std::byte>& bank = c.grid->constant_bank(d.bank);
-  if (op.a == place::none) {
-    for (uint32_t k = 0; k < d.words; ++k) {
-      const uint32_t word = constant_word(d, bank, static_cast<uint32_t>(d.offset) + 4 * k);
-      map_words(c, op.destination + k * place::register_bytes, [=](uint32_t) { return word; });
-    }
-    return;
-  }
   const uint32_t* index = row(c, op.a);
   alignas(64) uint32_t value[4][warp_lanes] = {};
   alignas(64) uint64_t address[warp_lanes] = {};
@@ -144,12 +152,13 @@ void translate_load_constant(Translation& t) {
   Place index = place::none;
   if (by_lane && o.base != Operand::zero) index = t.general(o.base, 1, false);
   if (by_warp && o.uniform != Operand::zero) index = t.uniform(o.uniform, 1);
-  if (index == place::none) t.reads_constants(d.bank, static_cast<uint32_t>(d.offset), d.words * d.bytes);
-  Op& op = t.emit(run_load_constant);
+  const bool fixed = index == place::none;
+  if (fixed) index = t.constant_words(d.bank, static_cast<uint32_t>(d.offset) & ~3u, d.words);
+  Op& op = t.emit(fixed ? run_load_fixed_constant : run_load_constant);
   op.destination = to;
   op.a = index;
   // Bank 0 has no address here. ULDC does not go through the cache of LDC.
-  d.timed = by_lane && d.bank != 0;
+  d.timed = by_lane && !fixed && d.bank != 0;
   t.detail<ConstantDetail>() = d;
   if (d.timed) t.accesses(d.words * d.bytes);
 }

@@ -32,8 +32,8 @@ TextureReference take_handle(Translation& t, uint32_t index) {
       t.unsupported("an offset from its handle");
     return handle_at(t.source(index));
   }
-  return handle_at(t.constant_word(static_cast<uint32_t>(t.integer(index)),
-                                   4 * static_cast<uint32_t>(t.integer(index + 1))));
+  return handle_at(t.constant_words(static_cast<uint32_t>(t.integer(index)),
+                                    4 * static_cast<uint32_t>(t.integer(index + 1)), 1));
 }
 
 namespace {

@@ -1,8 +1,12 @@
 #include "sass/translation.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <string>
 
 #include "functional/calls.hpp"
+#include "functional/launch_values.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
 
@@ -29,6 +33,11 @@ void run_sum(Context& c, const Op& op) {
     const uint64_t base = d.base == place::none ? 0 : lane(c, d.base, d.wide_base, i) * d.scale;
     return base + (d.uniform == place::none ? 0 : lane(c, d.uniform, d.wide_uniform, i));
   });
+}
+
+std::string hexadecimal(uint32_t value) {
+  char text[2 + 2 * sizeof value] = {'0', 'x'};
+  return {text, std::to_chars(text + 2, std::end(text), value, 16).ptr};
 }
 
 struct BothDetail : Detail {
@@ -263,24 +272,27 @@ Place Translation::constant(std::initializer_list<uint32_t> words) {
 }
 
 Place Translation::launch_row(uint32_t bank, uint32_t offset, uint32_t words) {
-  const auto [known, is_new] = launch_rows_.try_emplace({bank, offset, words});
-  reads_constants(bank, offset, words * word_bytes);
-  if (!is_new) return known->second;
-  auto& rows = program().functions[section_].constant_words;
-  known->second = place::launch | static_cast<Place>(rows.size() * place::register_bytes);
-  for (uint32_t k = 0; k < words; ++k) rows.push_back({bank, offset + k * word_bytes});
-  return known->second;
+  const uint32_t parameters = functional::parameters_begin(sm_);
+  constexpr uint32_t parameter_word = 8;
+  for (uint32_t at = offset; bank == 0 && at < offset + words * word_bytes; at += word_bytes)
+    if (at >= parameters) parameter_words_.push_back((at - parameters) / parameter_word);
+  const auto known = launch_rows_.find({bank, offset, words});
+  if (known != launch_rows_.end()) return known->second;
+  const Place result = place::launch | static_cast<Place>(constant_words_.size() * place::register_bytes);
+  for (uint32_t k = 0; k < words; ++k) constant_words_.push_back(constant_at(bank, offset + k * word_bytes));
+  launch_rows_[{bank, offset, words}] = result;
+  return result;
 }
 
-void Translation::reads_constants(uint32_t bank, uint32_t offset, uint32_t bytes) {
-  const auto& constants = program().functions[section_].constants;
-  if (bank != 0 || !constants) return;
-  const uint32_t barrier = constants->grid_barrier();
-  program().asks_for_workspace |= offset < barrier + 8 && offset + bytes > barrier;
-  constexpr uint32_t parameter_word = 8;
-  for (uint32_t at = offset; at < offset + bytes; at += word_bytes)
-    if (at >= constants->parameters)
-      parameter_words_.push_back((at - constants->parameters) / parameter_word);
+functional::ConstantWord Translation::constant_at(uint32_t bank, uint32_t offset) {
+  using functional::LaunchValue;
+  if (bank != 0 || offset >= functional::parameters_begin(sm_)) return {bank, offset};
+  const auto value = functional::launch_value_at(sm_, offset);
+  if (!value)
+    unsupported("what sm_" + std::to_string(sm_) + " holds in c[0x0][" + hexadecimal(offset) +
+                "] is not known");
+  program().asks_for_workspace |= *value == LaunchValue::BarrierHigh || *value == LaunchValue::BarrierLow;
+  return {functional::launch_value_bank, static_cast<uint32_t>(*value)};
 }
 
 Place Translation::general(uint32_t index, uint32_t words, bool written) {
@@ -505,6 +517,32 @@ void Translation::accesses(uint32_t bytes, AddressKind kind) {
   bearer_ = static_cast<uint32_t>(program().code.size() - 1);
   raw_.addresses = kind;
   raw_.memory_bytes = bytes;
+  for (const Operand& o : operands_)
+    if (o.kind == OperandKind::Memory && o.descriptor != Operand::none && holds_policy(o.descriptor))
+      program().code.back().policy = frame_.uniform(o.descriptor + 1);
+}
+
+/// Whether a pair of uniform registers holds a cache policy: not if the instruction that last wrote it, in
+/// the order of the code, loaded the descriptor that a launch has in constant bank 0 before its parameters.
+bool Translation::holds_policy(uint32_t descriptor) const {
+  if (descriptor == Operand::zero) return false;
+  const Section& section = module_.sections[section_];
+  const std::string low = "UR" + std::to_string(descriptor), high = "UR" + std::to_string(descriptor + 1);
+  for (uint32_t i = index_; i-- > 0;) {
+    const Line& line = section.lines[i];
+    const auto writes = [&](size_t k) {
+      return k < line.operands.size() && (line.operands[k] == low || line.operands[k] == high);
+    };
+    if (!writes(0) && !(writes(1) && line.operands[0].starts_with("UP"))) continue;
+    const bool loads = line.opcode.starts_with("ULDC.64") || line.opcode.starts_with("LDCU.64");
+    constexpr std::string_view bank = "c[0x0][0x";
+    if (!loads || line.operands.size() < 2 || !line.operands[1].starts_with(bank)) return true;
+    const std::string_view offset = std::string_view(line.operands[1]).substr(bank.size());
+    uint32_t at = 0;
+    std::from_chars(offset.data(), offset.data() + offset.size(), at, 16);
+    return at >= section.constants->parameters;
+  }
+  return false;
 }
 
 void Translation::order_matters() {

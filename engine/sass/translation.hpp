@@ -118,8 +118,10 @@ class Translation {
   /// Address of a branch target: a byte offset in the section, or the name of a function.
   uint64_t target(uint32_t index) const;
 
-  /// The word of a constant bank, for instructions whose operand says only where it is.
-  Place constant_word(uint32_t bank, uint32_t offset) { return launch_row(bank, offset, 1); }
+  /// Words of a constant bank, for instructions whose operand says only where they are.
+  Place constant_words(uint32_t bank, uint32_t offset, uint32_t words) {
+    return launch_row(bank, offset, words);
+  }
   /// Rows that hold the same in all lanes.
   Place constant(std::initializer_list<uint32_t> words);
   /// Rows for this instruction only.
@@ -152,8 +154,6 @@ class Translation {
   /// Immediates that the timing model uses: barrier number and threads, groups to wait for.
   RawInstruction& timed() { return raw_; }
   void order_matters();
-  /// It reads these bytes of a constant bank.
-  void reads_constants(uint32_t bank, uint32_t offset, uint32_t bytes);
   /// The section calls functions whose addresses it finds in registers.
   void calls_by_register() { by_register_.insert(section_); }
   functional::Program& program() { return result_.program; }
@@ -168,9 +168,12 @@ class Translation {
   void begin_system_function(size_t instruction);
   void end();
   Place launch_row(uint32_t bank, uint32_t offset, uint32_t words);
+  /// A word of a constant bank. Refuses what is not known of bank 0.
+  functional::ConstantWord constant_at(uint32_t bank, uint32_t offset);
   const Operand& at(uint32_t index) const;
   const Operand& placed(uint32_t index);
   void check_all_used() const;
+  bool holds_policy(uint32_t descriptor) const;
   void note(bool written, RegisterFile file, uint32_t index, uint32_t words);
   Place value(uint32_t index, uint32_t words, bool is_double);
   uint32_t slot_of(uint32_t index) const;
@@ -200,6 +203,7 @@ class Translation {
   std::map<std::string_view, uint64_t> functions_;  ///< by name: address
   std::map<std::vector<uint32_t>, Place> constants_;
   std::map<std::array<uint32_t, 3>, Place> launch_rows_;
+  std::vector<functional::ConstantWord> constant_words_;  ///< of these rows
   std::vector<std::pair<size_t, uint64_t>> branches_;
   std::vector<Step> steps_;         ///< of each instruction
   std::set<uint32_t> by_register_;  ///< sections that call functions by their addresses

@@ -34,7 +34,11 @@ class Translator {
 
   void sections() {
     list();
+    shares_rows_ = std::any_of(module_.sections.begin(), module_.sections.end(),
+                               [](const Section& section) { return !section.is_kernel; });
     for (uint32_t s = 0; s < module_.sections.size(); ++s) section(s);
+    if (shares_rows_)
+      for (functional::FunctionCode& code : program().functions) code.constant_words = t_.constant_words_;
   }
 
  private:
@@ -96,7 +100,11 @@ class Translator {
     }
     t_.frame_ = frame_of(section);
     t_.scratch_rows_ = 0;
-    t_.launch_rows_.clear();
+    // Functions run with the rows of the kernel that calls them, so all have the same.
+    if (!shares_rows_) {
+      t_.launch_rows_.clear();
+      t_.constant_words_.clear();
+    }
     for (uint32_t i = 0; i < section.lines.size(); ++i) {
       try {
         instruction(s, i);
@@ -107,6 +115,7 @@ class Translator {
       }
     }
     functional::FunctionCode& done = program().functions[s];
+    done.constant_words = t_.constant_words_;
     done.frame_bytes = t_.frame_.bytes(t_.scratch_rows_);
     done.end = static_cast<uint32_t>(program().code.size());
   }
@@ -258,6 +267,7 @@ class Translator {
   std::vector<Refusal>* refused_;  ///< collects what is not supported, which is thrown otherwise
   Translated result_;
   Translation t_;
+  bool shares_rows_ = false;  ///< there are functions that several kernels call
   bool system_order_matters_ =
       false;  ///< one of the system's functions that are called is sensitive to order
 };

@@ -30,10 +30,11 @@ void widen_to_segments(std::vector<Transaction>& transactions) {
   std::vector<Transaction> wide;
   for (size_t i = 0; i < transactions.size();) {
     const uint64_t line = transactions[i].address & ~uint64_t{127};
-    uint32_t sectors = 0, lanes = 0;
+    uint32_t sectors = 0;
+    uint16_t lanes = 0;
     for (; i < transactions.size() && (transactions[i].address & ~uint64_t{127}) == line; ++i) {
       sectors |= 1u << (transactions[i].address % 128 / sector_bytes);
-      lanes += transactions[i].lanes;
+      lanes = static_cast<uint16_t>(lanes + transactions[i].lanes);
     }
     uint32_t fetched = sectors;
     if ((sectors & 3) && (sectors & 12))
@@ -104,7 +105,8 @@ void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool se
     for (uint64_t at = addresses[0]; at < end;) {
       const uint64_t sector = at & ~uint64_t{sector_bytes - 1};
       const auto length = static_cast<uint32_t>(std::min(end, sector + sector_bytes) - at);
-      transactions.push_back({sector, bytes_in_sector(at, sector, length), length / bytes});
+      transactions.push_back(
+          {sector, bytes_in_sector(at, sector, length), static_cast<uint16_t>(length / bytes)});
       at += length;
     }
     return;

@@ -47,11 +47,28 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
 Gpu::~Gpu() = default;
 
 void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
+  touch({{.address = address, .width = bytes}});
+}
+
+void Gpu::touch(std::vector<MemoryRows> rows) {
   LaunchQueue::Transfer copy;
   copy.barrier = true;
-  copy.address = address;
-  copy.bytes = bytes;
+  copy.touched = std::move(rows);
   queue_.push(std::move(copy));
+}
+
+void Gpu::set_aside(uint64_t bytes) {
+  LaunchQueue::Transfer change;
+  change.barrier = true;
+  change.perform = [this, bytes] { memory_->set_aside(bytes); };
+  queue_.push(std::move(change));
+}
+
+void Gpu::reset_persisting() {
+  LaunchQueue::Transfer change;
+  change.barrier = true;
+  change.perform = [this] { memory_->reset_persisting(); };
+  queue_.push(std::move(change));
 }
 
 void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
@@ -80,14 +97,14 @@ void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
 }
 
 void Gpu::launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after,
-                 std::shared_ptr<Controller> controller) {
-  queue_.push(LaunchQueue::Launch{std::move(source), id, std::move(after), std::move(controller)});
+                 std::shared_ptr<Controller> controller, const AccessWindow& window) {
+  queue_.push(LaunchQueue::Launch{std::move(source), id, std::move(after), std::move(controller), window});
 }
 
 void Gpu::end_transfers() {
   while (const auto ended = queue_.next_end(now_)) {
     const LaunchQueue::Transfer& transfer = ended->transfer;
-    if (spec_.l2.copies_fill && transfer.bytes > 0) memory_->insert(transfer.address, transfer.bytes, false);
+    if (spec_.l2.copies_fill && !transfer.touched.empty()) memory_->insert(transfer.touched);
     if (!transfer.barrier) finished_transfers_.push_back({transfer.id, ended->start, ended->end});
     if (transfer.perform) transfer.perform();
   }
@@ -133,6 +150,7 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
   }
   if (!start.alone && options_.timeline_interval > 0) sample_timeline();  // of the launches already running
   memory_->reset_counters(slot);
+  memory_->set_window(slot, start.launch.window);
   if (start.alone && options_.timeline_interval > 0) sampler_.restart(now_, sms_, *memory_, {});
   const Occupancy& occupancy = launch->occupancy;
   dispatcher_.begin(slot, {launch->total_ctas, launch->first_dispatch, launch->kernel->warps_per_cta,
@@ -470,16 +488,43 @@ Gpu::Progress Gpu::progress() {
   return p;
 }
 
+std::string Gpu::describe(const RunningLaunch& launch) const {
+  const DecodedKernel& kernel = *launch.kernel;
+  return "\nlaunch " + std::to_string(kernel.launch.id) + " (" + kernel.launch.name +
+         "): " + std::to_string(launch.done_ctas) + " of " + std::to_string(launch.total_ctas) +
+         " CTAs done, " + std::to_string(dispatcher_.next_cta(kernel.slot) - launch.done_ctas) + " resident";
+}
+
+std::string Gpu::describe_work() const {
+  constexpr size_t most = 8;  // groups of warps of one launch
+  std::string text;
+  for (uint16_t slot = 0; slot < running_.size(); ++slot) {
+    if (!running_[slot]) continue;
+    text += describe(*running_[slot]);
+    std::map<std::string, uint64_t> warps;
+    for (const auto& sm : sms_) sm->count_waits(slot, warps);
+    std::vector<std::pair<std::string, uint64_t>> groups(warps.begin(), warps.end());
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    uint64_t others = 0;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto& [what, count] = groups[i];
+      if (i < most)
+        text += "\n  " + std::to_string(count) + (count == 1 ? " warp " : " warps, each ") + what;
+      else
+        others += count;
+    }
+    if (others > 0) text += "\n  " + std::to_string(others) + " more elsewhere";
+  }
+  return text;
+}
+
 void Gpu::report_deadlock() const {
   std::string text = "deadlock at cycle " + std::to_string(now_) +
-                     ": no warp can issue, no memory request is under way and no CTA can be dispatched\n";
-  for (uint16_t slot = 0; slot < running_.size(); ++slot) {
-    const auto& launch = running_[slot];
-    if (!launch) continue;
-    text += "launch " + std::to_string(launch->kernel->launch.id) + " (" + launch->kernel->launch.name +
-            "): " + std::to_string(launch->done_ctas) + " of " + std::to_string(launch->total_ctas) +
-            " CTAs done, " + std::to_string(dispatcher_.next_cta(slot) - launch->done_ctas) + " resident\n";
-  }
+                     ": no warp can issue, no memory request is under way and no CTA can be dispatched";
+  for (const auto& launch : running_)
+    if (launch) text += describe(*launch);
+  text += "\n";
   constexpr size_t most = 16 * 1024;
   for (const auto& sm : sms_) {
     text += sm->describe_waits();

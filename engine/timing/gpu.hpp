@@ -45,6 +45,11 @@ class Gpu : private SampledMachine {
   ~Gpu() override;
 
   void copy_from_host(uint64_t address, uint64_t bytes);
+  /// The contents of device memory have been set, or copied within the device, in order with launches.
+  void touch(std::vector<MemoryRows> rows);
+  /// In order with launches, as MemorySystem::set_aside() and reset_persisting().
+  void set_aside(uint64_t bytes);
+  void reset_persisting();
   /// Puts what the CTAs from `first` on of a launch that is not simulated access into the L2, in order with
   /// launches and copies.
   void follow(std::shared_ptr<InstructionSource> source, uint64_t first);
@@ -54,7 +59,7 @@ class Gpu : private SampledMachine {
   /// `id` identifies the launch in its record. It starts when earlier launches of its stream, and those in
   /// `after`, have ended. A `controller` decides how much of it is simulated; nullptr: all of it.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},
-              std::shared_ptr<Controller> controller = nullptr);
+              std::shared_ptr<Controller> controller = nullptr, const AccessWindow& window = {});
   /// Its duration follows from the specification. traffic: bytes over its link, see LaunchQueue::duration.
   void transfer(LaunchQueue::Transfer transfer, uint64_t traffic);
 
@@ -95,6 +100,9 @@ class Gpu : private SampledMachine {
     std::vector<uint64_t> running;
   };
   Progress progress();
+  /// What the running launches and their warps do, to explain why they have not ended: lines, each with a
+  /// newline before it; empty if none is running.
+  std::string describe_work() const;
 
  private:
   void end_transfers();
@@ -124,6 +132,7 @@ class Gpu : private SampledMachine {
   Cycle window_end(Cycle next_event, Cycle limit) const;
   void sample_timeline();
   LaunchSlots slots_in_use() const;
+  std::string describe(const RunningLaunch& launch) const;
   [[noreturn]] void report_deadlock() const;
 
   // Of controllers.

@@ -284,6 +284,7 @@ bool LoadStoreUnit::drain_miss(Cycle now) {
   request.token = !miss.write ? miss.mshr : miss.write_back ? 0 : miss.token;
   request.byte_mask = miss.byte_mask;
   request.slot = miss.slot;
+  request.eviction = miss.eviction;
   request.kind = miss.kind;
   request.sectors = miss.sectors;
   request.write = miss.write;
@@ -334,6 +335,8 @@ bool LoadStoreUnit::look_up(Cycle now) {
     access.line = entry.line;
     access.byte_mask = entry.transaction.byte_mask;
     access.write = write;
+    access.eviction = entry.transaction.l1_eviction;
+    access.next_eviction = entry.transaction.l2_eviction;
     access.kind = kind;
     access.slot = instruction.slot;
     const CacheOutcome outcome = l1_.access(access);
@@ -378,6 +381,7 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
     request.address = t.address;
     request.byte_mask = t.byte_mask;
     request.slot = instruction.slot;
+    request.eviction = t.l2_eviction;
     request.kind = kind_of(instruction);
     request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
     request.token =

@@ -314,7 +314,10 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, dram_queue, "requests", ranges::some_entries, "Between slice and DRAM channel.") \
   FIELD(uint32_t, fill_queue, "replies", ranges::some_entries, "Between DRAM channel and slice.") \
   FIELD(uint32_t, reply_queue, "replies", ranges::some_entries, "Between slice and interconnect.") \
-  FIELD(bool, copies_fill, "", ranges::none, "Host-to-device copies leave their data in the L2.") \
+  FIELD(bool, copies_fill, "", ranges::none, \
+        "Copies to and within the device, and memsets, leave their data in the L2; false: they go past it.") \
+  FIELD(uint32_t, persisting_kib, "KiB", ranges::number, \
+        "Most that lines which are evicted last can hold; 0: eviction priorities have no effect.") \
   FIELD(uint32_t, partitions, "", (Range{1, 16}), "Partitions of the L2, with a longer latency between them.") \
   FIELD(uint32_t, far_latency, "L2 cycles", ranges::number, \
         "Additional latency of a sector whose home is in another partition.")

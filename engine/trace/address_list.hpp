@@ -8,6 +8,9 @@
 
 namespace simt {
 
+/// No program has data in the first page of memory: an access there has no address that a tracer recorded.
+constexpr uint64_t first_data_address = 4096;
+
 /// The addresses of one execution: `base`, then either `base + k * stride`, or the sum of the first k
 /// differences.
 struct AddressList {

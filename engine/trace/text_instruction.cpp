@@ -56,6 +56,8 @@ void TextParser::instruction_line(std::string_view text) {
 
   KnownLine& known = known_[KnownLine::slot(pc)];
   if (!repeats(known, in, pc, source_line)) other_instruction(known, in, pc, source_line);
+  if (record_.address_count && record_.addresses.base < first_data_address)
+    ++null_accesses_[record_.static_index];
   --left_;
   ++counts_.instructions;
   sink_.record(record_);

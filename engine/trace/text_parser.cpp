@@ -181,7 +181,8 @@ void TextParser::header_line(std::string_view text) {
   } else if (key == "binary version") {
     launch_.sm_version = small("an SM version such as 80");
   } else if (key == "cuda stream id") {
-    launch_.stream = in.decimal("a stream number");
+    // Old tracers write negative numbers, for the default stream's handle.
+    launch_.stream = static_cast<uint64_t>(in.integer("a stream number"));
   } else if (key == "shmem base_addr") {
     launch_.shared_base = in.hex("an address");
   } else if (key == "local mem base_addr") {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ class TextParser {
   uint32_t tracer_version() const { return version_; }
   const std::vector<RawInstruction>& instructions() const { return instructions_; }
   const std::vector<std::string>& opcodes() const { return opcodes_; }
+  /// By static instruction, executions whose first address lies below `first_data_address`.
+  const std::map<uint32_t, uint64_t>& null_accesses() const { return null_accesses_; }
 
  private:
   enum class State { Header, BetweenCtas, InCta, InWarp };
@@ -72,6 +75,7 @@ class TextParser {
   uint64_t idle_lines_ = 0;
   uint64_t left_ = 0;  ///< instructions of this warp still to come
   Counts counts_;
+  std::map<uint32_t, uint64_t> null_accesses_;
   TraceRecord record_;
   std::vector<RawInstruction> instructions_;
   std::vector<std::string> opcodes_;

@@ -112,7 +112,7 @@ void TextWriter::header(std::string& out) const {
       {"shmem", std::to_string(l.shared_bytes)},
       {"nregs", std::to_string(l.registers_per_thread)},
       {"binary version", std::to_string(l.sm_version)},
-      {"cuda stream id", std::to_string(l.stream)},
+      {"cuda stream id", std::to_string(static_cast<int64_t>(l.stream))},
       {"shmem base_addr", address(l.shared_base)},
       {"local mem base_addr", address(l.local_base)},
       {"accelsim tracer version", "5"},

@@ -82,6 +82,12 @@ Array::Array(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& described, uint64_t plac
   if (owns) address = of.allocate(bytes(), Origin::Device, 0, "array");
 }
 
+void forget_arrays(Device& device) {
+  const auto in_it = [&](const auto& object) { return &object.device == &device; };
+  for (MipmappedArray* array : all<MipmappedArray>().those(in_it)) all<MipmappedArray>().destroy(*array);
+  for (Array* array : all<Array>().those(in_it)) all<Array>().destroy(*array);
+}
+
 const char* Array::geometry() const {
   const bool several = descriptor.Flags & CUDA_ARRAY3D_LAYERED;
   if (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP) return several ? "acube" : "cube";
@@ -110,7 +116,7 @@ using namespace simt::driver;
 CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
   return guarded([&] {
     require(array != nullptr && descriptor != nullptr);
-    *array = handle_of<CUarray>(new Array(current_context().device, *descriptor));
+    *array = handle_of<CUarray>(&all<Array>().make(current_context().device, *descriptor));
   });
 }
 
@@ -145,6 +151,6 @@ CUresult cuArrayDestroy(CUarray array) {
     require(a.owns);
     synchronize(a.device);
     a.device.free(a.address);
-    delete &a;
+    all<Array>().destroy(a);
   });
 }

@@ -1,5 +1,4 @@
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "process.hpp"
@@ -39,9 +38,10 @@ struct Array : Handle {
 struct MipmappedArray : Handle {
   static constexpr uint64_t tag = 0x73696d745f6d6970;
   MipmappedArray(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& base, unsigned count);
+  ~MipmappedArray();
   Device& device;
   uint64_t address = 0;
-  std::vector<std::unique_ptr<Array>> levels;
+  std::vector<Array*> levels;  ///< its own
 };
 
 /// A side of a copy that is in an array, starting at x bytes, y rows and z layers. Throws Failure if the copy

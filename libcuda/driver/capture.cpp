@@ -75,6 +75,9 @@ struct Taker {
     CUlaunchAttributeValue priority{};
     priority.priority = stream.priority;
     if (stream.priority != 0) task.attributes[CU_LAUNCH_ATTRIBUTE_PRIORITY] = priority;
+    constexpr int window = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    if (const auto found = stream.attributes.find(window); found != stream.attributes.end())
+      task.attributes[window] = found->second;
     capture_task(stream, std::move(task));
   }
   void operator()(const Copy& copy) const { capture_task(stream, CopyTask{copy, parameters_of(copy)}); }

@@ -1,4 +1,5 @@
 #include "capture.hpp"
+#include "modules.hpp"
 
 // Contexts: primary and other ones, and each thread's stack of contexts.
 
@@ -12,14 +13,30 @@ Context& primary(Device& device) {
 }
 
 void push(Context& context) {
-  Thread::get().stack.push_back(&context);
+  Thread::get().stack.emplace_back(context);
 }
 
 /// The current context, whether or not a fault has broken it.
 Context& any_current() {
   const auto& stack = Thread::get().stack;
-  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  return *stack.back();
+  require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
+  Context* const context = stack.back().get();
+  require(context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  return *context;
+}
+
+/// Destroys the streams and events of a context: their handles are invalid from then on.
+void destroy_streams(Context& context) {
+  const auto of_it = [&](const auto& object) { return object.context == &context; };
+  forget_lanes(context);
+  for (Stream* stream : all<Stream>().those(of_it)) {
+    leave_capture(*stream);
+    all<Stream>().destroy(*stream);
+  }
+  for (Event* event : all<Event>().those(of_it)) {
+    if (event->id != 0) context.device.connection.send("forget", event->id);
+    all<Event>().destroy(*event);
+  }
 }
 
 void free_everything(Device& device) {
@@ -29,17 +46,17 @@ void free_everything(Device& device) {
   forget_mappings(device);
   forget_pools(device);
   forget_textures(device);
+  forget_arrays(device);
+  forget_graph_memory(device);
   device.allocations.clear();
   device.used = 0;
+  for (const int peer : device.peers) device.connection.send("reach", peer, false);
+  device.peers.clear();
   device.fault = CUDA_SUCCESS;
-  if (!device.primary) return;
-  Process& process = Process::get();
-  for (Module* module : device.primary->modules) {
-    for (const auto& [name, function] : module->functions) process.functions.destroy(function);
-    process.modules.destroy(module);
-  }
-  device.primary->modules.clear();
-  ++device.primary->resets;
+  // simt has dropped all modules of the device: other contexts have lost theirs as well.
+  for (Module* module : all<Module>().those([&](const Module& m) { return &m.context.device == &device; }))
+    destroy_module(*module);
+  destroy_streams(*device.primary);
 }
 
 constexpr struct {
@@ -101,9 +118,9 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
 CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
   return guarded([&] {
     require(context != nullptr && (flags & ~CU_CTX_FLAGS_MASK) == 0);
-    Context* made = Process::get().contexts.make(Process::get().device(device), flags);
-    push(*made);
-    *context = handle_of<CUcontext>(made);
+    Context& made = all<Context>().make(Process::get().device(device), flags);
+    push(made);
+    *context = handle_of<CUcontext>(&made);
   });
 }
 
@@ -125,8 +142,11 @@ CUresult cuCtxDestroy(CUcontext context) {
     require(&c != c.device.primary.get(), CUDA_ERROR_INVALID_CONTEXT);
     synchronize(c.device);
     auto& stack = Thread::get().stack;
-    if (!stack.empty() && stack.back() == &c) stack.pop_back();
-    Process::get().contexts.destroy(&c);
+    if (!stack.empty() && stack.back().get() == &c) stack.pop_back();
+    for (Module* module : all<Module>().those([&](const Module& m) { return &m.context == &c; }))
+      unload_module(*module);
+    destroy_streams(c);
+    all<Context>().destroy(c);
   });
 }
 
@@ -147,7 +167,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
     auto& stack = Thread::get().stack;
     Context* next = context ? &object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT) : nullptr;
     if (!stack.empty()) stack.pop_back();
-    if (next) stack.push_back(next);
+    if (next) stack.emplace_back(*next);
   });
 }
 
@@ -155,7 +175,7 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   if (!Process::get().initialised) return CUDA_ERROR_NOT_INITIALIZED;
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   const auto& stack = Thread::get().stack;
-  *context = stack.empty() ? nullptr : handle_of<CUcontext>(stack.back());
+  *context = stack.empty() ? nullptr : handle_of<CUcontext>(stack.back().get());
   return CUDA_SUCCESS;
 }
 
@@ -183,8 +203,7 @@ CUresult cuCtxSetFlags(unsigned flags) {
 CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
   return guarded([&] {
     require(id != nullptr);
-    *id = reinterpret_cast<uint64_t>(context ? &object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT)
-                                             : &any_current());
+    *id = (context ? object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT) : any_current()).serial();
   });
 }
 
@@ -208,6 +227,15 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return guarded([&] {
     require(limit >= 0 && limit < CU_LIMIT_MAX, CUDA_ERROR_UNSUPPORTED_LIMIT);
     Context& context = current_context();
+    if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
+      // A limit above the largest is that (CUDA runtime API, cudaDeviceSetLimit: "ignored or clamped").
+      const int most = context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+      require(most > 0, CUDA_ERROR_UNSUPPORTED_LIMIT);
+      value = std::min(value, static_cast<size_t>(most));
+      context.device.connection.send("set_aside", value);
+    }
+    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
+      note_without_effect(context.device, "the fetch granularity of the L2 (cudaLimitMaxL2FetchGranularity)");
     context.limits[limit] = value;
     if (limit == CU_LIMIT_STACK_SIZE) context.device.connection.send("stack", value);
   });
@@ -238,7 +266,11 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
-  return guarded([&] { current_context().cache_config = config; });
+  return guarded([&] {
+    note_without_effect(current_context().device,
+                        "the preferred cache configuration (cudaDeviceSetCacheConfig)");
+    current_context().cache_config = config;
+  });
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
@@ -262,7 +294,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 CUresult cuCtxResetPersistingL2Cache() {
-  return guarded([] { current_context(); });
+  return guarded([] { current_context().device.connection.send("reset_persisting"); });
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType) {

@@ -92,23 +92,17 @@ using namespace simt::driver;
 
 namespace {
 
-/// Devices are not linked: copies between them go through the host, after the other device is done.
-void wait_for_other_device(const Stream& stream, uint64_t address) {
-  Device* device = Process::get().device_of(address);
-  if (device && device != &stream.context->device) synchronize(*device);
-}
-
 /// Submits a copy to a stream. blocking: returns when it is done, as functions without `Async` do.
 void put(CUstream handle, const Copy& copy, bool blocking) {
   Stream& stream = stream_of(handle);
   check(copy);
-  wait_for_other_device(stream, copy.to.address);
-  wait_for_other_device(stream, copy.from.address);
   if (blocking) {
     require_no_implicit_capture(stream);
     require_no_capture();
     synchronize(stream);
-    if (copy.bytes() > 0) copy_now(stream, copy);
+    if (copy.bytes() == 0) return;
+    wait_for_others(stream.context->device, copy);
+    copy_now(stream, copy);
     return;
   }
   submit(stream, copy);

@@ -8,6 +8,31 @@
 
 using namespace simt::driver;
 
+namespace {
+
+/// Tells simt that the program ends in order: work that it has not waited for is still done. A thread that is
+/// within a call may hold the lock for ever; then that work is lost, as on hardware.
+void leave() {
+  Process& process = Process::get();
+  const std::unique_lock lock(process.lock, std::try_to_lock);
+  if (!lock || !process.initialised) return;  // also in a process forked from the program
+  for (const auto& device : process.devices) {
+    try {
+      if (device) device->connection.send("leave");
+    } catch (const Failure&) {  // simt has ended
+    }
+  }
+}
+
+/// The device of a context whose memory kernels of `own` are to access.
+Device& peer_of(CUcontext context, const Device& own) {
+  Device& peer = object_of<Context>(context, CUDA_ERROR_INVALID_CONTEXT).device;
+  require(&peer != &own && own.joined && peer.joined, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+  return peer;
+}
+
+}  // namespace
+
 CUresult cuInit(unsigned flags) {
   Process& process = Process::get();
   const std::lock_guard guard(process.lock);
@@ -19,6 +44,7 @@ CUresult cuInit(unsigned flags) {
     return CUDA_ERROR_NO_DEVICE;
   }
   process.devices.resize(static_cast<size_t>(std::max(1, std::atoi(count))));
+  std::atexit(leave);
   process.initialised = true;
   return CUDA_SUCCESS;
 }
@@ -144,33 +170,38 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format, unsig
   });
 }
 
-// Devices are not linked: copies go through the host.
-
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return guarded([&] {
     require(can != nullptr);
-    Process::get().device(device);
-    Process::get().device(peer);
-    *can = 0;
+    const Device &d = Process::get().device(device), &p = Process::get().device(peer);
+    *can = device != peer && d.joined && p.joined;
   });
 }
 
-CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice device, CUdevice peer) {
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CUdevice device, CUdevice peer) {
+  if (which == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK && value && device != peer) {
+    *value = 0;  // all links are alike
+    return CUDA_SUCCESS;
+  }
   return cuDeviceCanAccessPeer(value, device, peer);
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   return guarded([&] {
     require(flags == 0);
-    object_of<Context>(peer, CUDA_ERROR_INVALID_CONTEXT);
-    fail(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+    Device &own = current_context().device, &other = peer_of(peer, own);
+    require(own.peers.insert(other.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    own.connection.send("reach", other.ordinal, true);
   });
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   return guarded([&] {
-    object_of<Context>(peer, CUDA_ERROR_INVALID_CONTEXT);
-    fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    Device &own = current_context().device, &other = peer_of(peer, own);
+    require(own.peers.contains(other.ordinal), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    synchronize(own);
+    own.peers.erase(other.ordinal);
+    own.connection.send("reach", other.ordinal, false);
   });
 }
 

@@ -59,6 +59,9 @@ int attribute_of(Function& f, CUfunction_attribute which) {
 
 void set_attribute(Function& f, CUfunction_attribute which, int value) {
   require(which >= first_settable && which < CU_FUNC_ATTRIBUTE_MAX);
+  if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+    note_without_effect(f.module.context.device,
+                        "the preferred carve-out of shared memory (cudaFuncSetAttribute)");
   if (which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
     f.attributes[which] = value;
     return;
@@ -98,7 +101,10 @@ CUresult cuKernelSetAttribute(CUfunction_attribute which, int value, CUkernel ke
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
-  return guarded([&] { function_of(function); });
+  return guarded([&] {
+    note_without_effect(function_of(function).module.context.device,
+                        "the preferred cache configuration (cudaFuncSetCacheConfig)");
+  });
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice) {

@@ -6,13 +6,6 @@
 // Graphs: nodes and the dependencies between them.
 
 namespace simt::driver {
-namespace {
-
-// Never destroyed, like the process object.
-auto& graphs = *new Pool<Graph>;
-auto& nodes = *new Pool<Node>;
-
-}  // namespace
 
 CUgraphNodeType type_of(const Task& task) {
   const auto index = static_cast<int>(task.index());
@@ -35,16 +28,16 @@ Node& node_of(CUgraphNode handle) {
 }
 
 Graph& make_graph() {
-  return *graphs.make();
+  return all<Graph>().make();
 }
 
 void destroy_graph(Graph& graph) {
   for (Node* node : graph.nodes) {
     if (const auto* child = std::get_if<ChildTask>(&node->task)) destroy_graph(*child->graph);
-    nodes.destroy(node);
+    all<Node>().destroy(*node);
   }
   for (const auto& [object, count] : graph.objects) release(*object, count);
-  graphs.destroy(&graph);
+  all<Graph>().destroy(graph);
 }
 
 Graph& copy_graph(const Graph& graph) {
@@ -74,7 +67,7 @@ bool has_memory_nodes(const Graph& graph) {
 }
 
 Node& add_node(Graph& graph, std::span<const Dependency> dependencies, Task task) {
-  Node& node = *nodes.make(graph, std::move(task));
+  Node& node = all<Node>().make(graph, std::move(task));
   graph.nodes.push_back(&node);
   if (const auto* child = std::get_if<ChildTask>(&node.task)) child->graph->parent = &node;
   for (const Dependency& d : dependencies) connect(d, node);
@@ -235,7 +228,7 @@ CUresult cuGraphDestroyNode(CUgraphNode node) {
     if (const auto* child = std::get_if<ChildTask>(&n.task)) destroy_graph(*child->graph);
     std::erase(graph.nodes, &n);
     std::erase_if(graph.copies, [&](const auto& entry) { return entry.second == &n; });
-    nodes.destroy(&n);
+    all<Node>().destroy(n);
   });
 }
 

@@ -41,6 +41,7 @@ struct GraphMemory {
   uint64_t owner;          ///< id of the graph with the allocation node
   uint64_t freed_in = 0;   ///< id of the graph with the node that frees it; 0: none
   bool allocated = false;  ///< by a launch, and not freed since
+  bool lost = false;       ///< the device was reset; other memory may be at the address
 };
 
 struct AllocationTask {

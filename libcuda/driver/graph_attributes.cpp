@@ -20,6 +20,7 @@ void keep_attributes(const KernelTask& from, KernelTask& to) {
   Launch launch = to.launch;
   launch.cooperative = from.launch.cooperative;
   launch.cluster = from.launch.cluster;
+  launch.window = from.launch.window;
   check(launch);
   to.launch = std::move(launch);
   to.attributes = from.attributes;

@@ -44,7 +44,7 @@ class DotWriter {
     switch (type_of(task)) {
       case CU_GRAPH_NODE_TYPE_KERNEL: {
         const Launch& launch = std::get<KernelTask>(task).launch;
-        std::string text = "KERNEL\\n" + launch.function->name;
+        std::string text = "KERNEL\\n" + (launch.function.get() ? launch.function->name : "unloaded");
         if (wants(CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS))
           text += "\\ngrid " + dimensions(launch.grid) + " block " + dimensions(launch.block) + " shared " +
                   std::to_string(launch.shared_bytes);

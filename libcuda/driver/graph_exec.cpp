@@ -25,8 +25,6 @@ struct GraphExec : Handle {
   uint64_t stream = 0;  ///< of its last launch
 };
 
-auto& execs = *new Pool<GraphExec>;
-
 GraphExec& exec_of(CUgraphExec handle) {
   return object_of<GraphExec>(handle, CUDA_ERROR_INVALID_VALUE);
 }
@@ -48,7 +46,7 @@ GraphExec& instantiate(Graph& graph, uint64_t flags, Node*& wrong) {
   require(!memory || (*graph.instances == 0 && graph.parent == nullptr));
   plan_of(graph, wrong);
   require(wrong == nullptr);
-  GraphExec& exec = *execs.make(graph, flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
+  GraphExec& exec = all<GraphExec>().make(graph, flags & ~uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD});
   exec.plan = plan_of(*exec.graph, wrong);
   exec.reached.resize(exec.plan.steps.size());
   ++*exec.instances;
@@ -56,12 +54,11 @@ GraphExec& instantiate(Graph& graph, uint64_t flags, Node*& wrong) {
 }
 
 void give_up_lanes(GraphExec& exec) {
-  Process& process = Process::get();
-  for (Stream* lane : exec.lanes) process.streams.destroy(lane);
+  for (Stream* lane : exec.lanes) all<Stream>().destroy(*lane);
   const auto destroy_event = [&](Event* event) {
     if (!event) return;
     if (event->id != 0) event->context->device.connection.send("forget", event->id);
-    process.events.destroy(event);
+    all<Event>().destroy(*event);
   };
   std::ranges::for_each(exec.reached, destroy_event);
   destroy_event(exec.begun);
@@ -76,8 +73,7 @@ void make_lanes(GraphExec& exec, const Stream& stream) {
   Context& context = *stream.context;
   if (exec.done && exec.done->context == &context) return;
   give_up_lanes(exec);
-  Process& process = Process::get();
-  const auto event = [&] { return process.events.make(context, unsigned{CU_EVENT_DISABLE_TIMING}); };
+  const auto event = [&] { return &all<Event>().make(context, unsigned{CU_EVENT_DISABLE_TIMING}); };
   exec.begun = event();
   exec.done = event();
   for (size_t k = 0; k < exec.plan.steps.size(); ++k) {
@@ -85,10 +81,10 @@ void make_lanes(GraphExec& exec, const Stream& stream) {
     if (step.awaited || (step.last && step.lane != 0)) exec.reached[k] = event();
   }
   while (exec.lanes.size() + 1 < exec.plan.lanes) {
-    Stream* lane =
-        process.streams.make(context, process.next_id++, unsigned{CU_STREAM_NON_BLOCKING}, stream.priority);
-    context.device.connection.send("stream", lane->id, false);
-    exec.lanes.push_back(lane);
+    Stream& lane = all<Stream>().make(context, Process::get().next_id++, unsigned{CU_STREAM_NON_BLOCKING},
+                                      stream.priority);
+    context.device.connection.send("stream", lane.id, false);
+    exec.lanes.push_back(&lane);
   }
 }
 
@@ -110,21 +106,20 @@ struct Checker {
   std::set<const GraphMemory*> allocated = {};  ///< by earlier steps
 
   void operator()(const KernelTask& task) {
-    const Function& function = *task.launch.function;
-    require(function.is(Function::tag), CUDA_ERROR_INVALID_HANDLE);  // its module was unloaded
+    const Function& function = *task.launch.function;  // fails if its module was unloaded
     if (&function.module.context.device == &stream.context->device) return;
     say_once("graphs whose nodes run on several devices are not supported (CUDA_ERROR_NOT_SUPPORTED)");
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
   void operator()(const AllocationTask& task) {
-    require(frees || !task.memory->allocated);
+    require(!task.memory->lost && (frees || !task.memory->allocated));
     allocated.insert(task.memory.get());
   }
   void operator()(const FreeTask& task) {
     require(task.memory->allocated || allocated.contains(task.memory.get()));
   }
-  void operator()(const Record& record) { require(record.event->is(Event::tag), CUDA_ERROR_INVALID_HANDLE); }
-  void operator()(const Wait& wait) { require(wait.event->is(Event::tag), CUDA_ERROR_INVALID_HANDLE); }
+  void operator()(const Record& record) { require(record.event.get() != nullptr, CUDA_ERROR_INVALID_HANDLE); }
+  void operator()(const Wait& wait) { require(wait.event.get() != nullptr, CUDA_ERROR_INVALID_HANDLE); }
   void operator()(const auto&) {}
 };
 
@@ -140,19 +135,19 @@ void launch(GraphExec& exec, Stream& stream) {
     return;
   }
   make_lanes(exec, stream);
-  if (exec.done->id != 0 && exec.stream != stream.id) execute(stream, Wait{exec.done});
-  if (exec.plan.lanes > 1) execute(stream, Record{exec.begun});
+  if (exec.done->id != 0 && exec.stream != stream.id) execute(stream, Wait{*exec.done});
+  if (exec.plan.lanes > 1) execute(stream, Record{*exec.begun});
   for (size_t k = 0; k < steps.size(); ++k) {
     const Step& step = steps[k];
     Stream& lane = step.lane == 0 ? stream : *exec.lanes[step.lane - 1];
-    if (step.after.empty() && step.lane != 0) execute(lane, Wait{exec.begun});
-    for (const size_t place : step.waits) execute(lane, Wait{exec.reached[place]});
+    if (step.after.empty() && step.lane != 0) execute(lane, Wait{*exec.begun});
+    for (const size_t place : step.waits) execute(lane, Wait{*exec.reached[place]});
     run(lane, step);
-    if (exec.reached[k]) execute(lane, Record{exec.reached[k]});
+    if (exec.reached[k]) execute(lane, Record{*exec.reached[k]});
   }
   for (size_t k = 0; k < steps.size(); ++k)
-    if (steps[k].last && steps[k].lane != 0) execute(stream, Wait{exec.reached[k]});
-  execute(stream, Record{exec.done});
+    if (steps[k].last && steps[k].lane != 0) execute(stream, Wait{*exec.reached[k]});
+  execute(stream, Record{*exec.done});
   exec.stream = stream.id;
 }
 
@@ -166,7 +161,7 @@ void destroy(GraphExec& exec) {
   give_up_lanes(exec);
   destroy_graph(*exec.graph);
   --*exec.instances;
-  execs.destroy(&exec);
+  all<GraphExec>().destroy(exec);
 }
 
 /// Determines what an update of a graph's tasks changes; the topologies must be identical.
@@ -258,6 +253,12 @@ void set_task(CUgraphExec handle, CUgraphNode node, Task task) {
   }
   require(may_become(n.task, task) == CU_GRAPH_EXEC_UPDATE_SUCCESS);
   n.task = std::move(task);
+}
+
+void forget_lanes(Context& context) {
+  for (GraphExec* exec :
+       all<GraphExec>().those([&](const GraphExec& e) { return e.done && e.done->context == &context; }))
+    give_up_lanes(*exec);
 }
 
 CUgraphExecUpdateResult may_become(const Task& now, const Task& next) {

@@ -41,12 +41,23 @@ GraphMemory::GraphMemory(Device& of, uint64_t size, const Graph& graph)
       owner(graph.id) {}
 
 GraphMemory::~GraphMemory() {
+  if (lost) return;
   graph_memories.erase(address);
   try {
     synchronize(device);      // a launch may still use it
   } catch (const Failure&) {  // its fault has been reported
   }
   if (device.allocations.contains(address)) device.free(address);
+}
+
+void forget_graph_memory(Device& device) {
+  std::erase_if(graph_memories, [&](const auto& entry) {
+    const auto memory = entry.second.lock();
+    if (!memory || &memory->device != &device) return false;
+    memory->lost = true;
+    return true;
+  });
+  std::erase_if(outlasting, [&](const auto& entry) { return &entry.second->device == &device; });
 }
 
 AllocationTask task_of_allocation(const Graph& graph, const CUDA_MEM_ALLOC_NODE_PARAMS& p) {

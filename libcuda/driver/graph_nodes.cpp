@@ -67,11 +67,11 @@ Task task_of_child(CUgraph graph) {
 }
 
 Task record_task_of(CUevent event) {
-  return Record{&object_of<Event>(event)};
+  return Record{object_of<Event>(event)};
 }
 
 Task wait_task_of(CUevent event) {
-  return Wait{&object_of<Event>(event)};
+  return Wait{object_of<Event>(event)};
 }
 
 CUDA_MEMCPY3D parameters_of(const Copy& copy) {
@@ -138,7 +138,6 @@ void get_kernel(CUgraphNode node, Parameters* out) {
   require(out != nullptr);
   KernelTask& kernel = task<KernelTask>(node);
   Launch& launch = kernel.launch;
-  require(launch.function->is(Function::tag), CUDA_ERROR_INVALID_HANDLE);
   Node& n = node_of(node);
   n.parameters.clear();
   for (const auto& parameter : launch.function->facts.parameters)
@@ -155,7 +154,7 @@ void get_kernel(CUgraphNode node, Parameters* out) {
   p.kernelParams = n.parameters.empty() ? nullptr : n.parameters.data();
   p.kern = kernel.kernel;
   if (sizeof *out < sizeof p && !p.func)  // an earlier version has no field for a kernel
-    p.func = handle_of<CUfunction>(launch.function);
+    p.func = handle_of<CUfunction>(&*launch.function);
   std::memcpy(out, &p, sizeof *out);
 }
 
@@ -355,7 +354,7 @@ CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode
   CUresult cuGraphEvent##kind##NodeGetEvent(CUgraphNode node, CUevent* event) {                           \
     return guarded([&] {                                                                                  \
       require(event != nullptr);                                                                          \
-      *event = handle_of<CUevent>(task<alternative>(node).event);                                         \
+      *event = handle_of<CUevent>(&*task<alternative>(node).event);                                       \
     });                                                                                                   \
   }                                                                                                       \
   CUresult cuGraphEvent##kind##NodeSetEvent(CUgraphNode node, CUevent event) {                            \

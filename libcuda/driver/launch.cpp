@@ -44,6 +44,22 @@ Bytes packed(const Function& f, void** pointers, void** extra) {
   return bytes;
 }
 
+/// What a launch attribute that changes nothing here is called; nullptr for others.
+const char* without_effect(CUlaunchAttributeID which) {
+  switch (which) {
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      return "priorities of launches (cudaLaunchAttributePriority)";
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      return "programmatic stream serialization (launches begin when the earlier ones have ended)";
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return "the scheduling policy of clusters (cudaLaunchAttributeClusterSchedulingPolicyPreference)";
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return "the preferred carve-out of shared memory (cudaLaunchAttributePreferredSharedMemoryCarveout)";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 void check(const Launch& launch) {
@@ -83,7 +99,7 @@ void check(const Launch& launch) {
 Launch make_launch(CUfunction function, Three grid, Three block, unsigned shared, void** pointers,
                    void** extra, std::span<const CUlaunchAttribute> attributes) {
   Launch launch;
-  launch.function = &function_of(function);
+  launch.function = function_of(function);
   launch.handle = function;
   launch.grid = grid;
   launch.block = block;
@@ -99,6 +115,21 @@ void set_attribute(Launch& launch, CUlaunchAttributeID which, const CUlaunchAttr
     launch.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
   else if (which == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
     launch.cooperative = value.cooperative != 0;
+  else if (which == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+    launch.window = window_of(launch.function->module.context.device, value.accessPolicyWindow);
+  else if (const char* name = without_effect(which))
+    note_without_effect(launch.function->module.context.device, name);
+}
+
+AccessWindow window_of(const Device& device, const CUaccessPolicyWindow& window) {
+  if (window.num_bytes == 0) return {};
+  const int most = device.attribute(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
+  require(most > 0, CUDA_ERROR_NOT_SUPPORTED);
+  require(window.num_bytes <= static_cast<size_t>(most));
+  require(window.hitRatio >= 0 && window.hitRatio <= 1);
+  require(window.hitProp <= CU_ACCESS_PROPERTY_PERSISTING && window.missProp <= CU_ACCESS_PROPERTY_STREAMING);
+  return {reinterpret_cast<uint64_t>(window.base_ptr), window.num_bytes, window.hitRatio,
+          static_cast<uint32_t>(window.hitProp), static_cast<uint32_t>(window.missProp)};
 }
 
 }  // namespace simt::driver
@@ -110,10 +141,15 @@ namespace {
 void launch(CUfunction function, std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block, unsigned shared,
             CUstream handle, void** pointers, void** extra, std::span<const CUlaunchAttribute> attributes) {
   Stream& stream = stream_of(handle);
-  submit(stream, make_launch(function, grid, block, shared, pointers, extra, attributes));
+  Launch made = make_launch(function, grid, block, shared, pointers, extra, attributes);
+  const auto is_window = [](const CUlaunchAttribute& a) {
+    return a.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+  };
+  if (std::none_of(attributes.begin(), attributes.end(), is_window)) made.window = stream.window;
+  submit(stream, std::move(made));
   for (const CUlaunchAttribute& attribute : attributes)
     if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && attribute.value.programmaticEvent.event)
-      submit(stream, Record{&object_of<Event>(attribute.value.programmaticEvent.event)});
+      submit(stream, Record{object_of<Event>(attribute.value.programmaticEvent.event)});
 }
 
 }  // namespace

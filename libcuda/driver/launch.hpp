@@ -11,6 +11,8 @@ Launch make_launch(CUfunction function, std::array<uint32_t, 3> grid, std::array
                    std::span<const CUlaunchAttribute> attributes);
 /// Applies an attribute that affects the launch; ignores others.
 void set_attribute(Launch& launch, CUlaunchAttributeID which, const CUlaunchAttributeValue& value);
+/// The window that an attribute describes. Throws Failure for one that the device does not have.
+AccessWindow window_of(const Device& device, const CUaccessPolicyWindow& window);
 /// Throws Failure for launches that the GPU does not support.
 void check(const Launch& launch);
 

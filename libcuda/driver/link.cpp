@@ -64,7 +64,8 @@ void complete(Linker& linker) {
 CUresult cuLinkCreate(unsigned count, CUjit_option* options, void** values, CUlinkState* state) {
   return guarded([&] {
     require(state != nullptr && (count == 0 || (options != nullptr && values != nullptr)));
-    *state = handle_of<CUlinkState>(new Linker(current_context().device, JitOptions(count, options, values)));
+    *state = handle_of<CUlinkState>(
+        &all<Linker>().make(current_context().device, JitOptions(count, options, values)));
   });
 }
 
@@ -100,5 +101,5 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
 }
 
 CUresult cuLinkDestroy(CUlinkState state) {
-  return guarded([&] { delete &object_of<Linker>(state); });
+  return guarded([&] { all<Linker>().destroy(object_of<Linker>(state)); });
 }

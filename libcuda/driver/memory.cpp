@@ -33,16 +33,9 @@ void free_memory(uint64_t address, bool host) {
   Device& device = device_holding(address);
   const auto found = device.allocations.find(address);
   require(found != device.allocations.end() && (found->second.origin == Origin::Pinned) == host);
-  synchronize(device);
+  for (const auto& each : Process::get().devices)  // kernels of any may use it
+    if (each) synchronize(*each);
   device.free(address);
-}
-
-/// The registered allocation of a host address; end() if there is none.
-std::map<uint64_t, Allocation>::iterator registered(Device& device, const void* host) {
-  const auto address = reinterpret_cast<uint64_t>(host);
-  for (auto it = device.allocations.begin(); it != device.allocations.end(); ++it)
-    if (it->second.origin == Origin::Registered && address - it->second.host < it->second.size) return it;
-  return device.allocations.end();
 }
 
 }  // namespace
@@ -113,25 +106,20 @@ CUresult cuMemFreeHost(void* address) {
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* address, void* host, unsigned flags) {
   return guarded([&] {
     require(address != nullptr && host != nullptr && flags == 0);
-    Device& device = current_context().device;
+    current_context();
     const auto place = reinterpret_cast<uint64_t>(host);
-    if (device.find(place) != device.allocations.end()) {
-      *address = place;
-      return;
-    }
-    const auto found = registered(device, host);
-    require(found != device.allocations.end());
-    *address = found->first + (place - found->second.host);
+    const auto [device, found] = Process::get().allocation_of(place);
+    require(device != nullptr);
+    *address = device->holds(place) ? place : found->first + (place - found->second.host);
   });
 }
 
 CUresult cuMemHostGetFlags(unsigned* flags, void* host) {
   return guarded([&] {
     require(flags != nullptr && host != nullptr);
-    Device& device = current_context().device;
-    auto found = device.find(reinterpret_cast<uint64_t>(host));
-    if (found == device.allocations.end()) found = registered(device, host);
-    require(found != device.allocations.end());
+    current_context();
+    const auto [device, found] = Process::get().allocation_of(reinterpret_cast<uint64_t>(host));
+    require(device != nullptr);
     *flags = found->second.flags;
   });
 }
@@ -141,8 +129,7 @@ CUresult cuMemHostRegister(void* host, size_t bytes, unsigned flags) {
     require(host != nullptr && bytes > 0);
     require_no_capture();
     Device& device = current_context().device;
-    require(registered(device, host) == device.allocations.end() &&
-                device.find(reinterpret_cast<uint64_t>(host)) == device.allocations.end(),
+    require(Process::get().allocation_of(reinterpret_cast<uint64_t>(host)).first == nullptr,
             CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     const Pages pages(host, bytes);
     const uint64_t shared =
@@ -169,11 +156,14 @@ CUresult cuMemHostRegister(void* host, size_t bytes, unsigned flags) {
 
 CUresult cuMemHostUnregister(void* host) {
   return guarded([&] {
-    Device& device = current_context().device;
-    const auto found = registered(device, host);
-    require(found != device.allocations.end() && found->second.host == reinterpret_cast<uint64_t>(host),
+    current_context();
+    const auto [holder, found] = Process::get().allocation_of(reinterpret_cast<uint64_t>(host));
+    require(holder != nullptr && found->second.origin == Origin::Registered &&
+                found->second.host == reinterpret_cast<uint64_t>(host),
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-    synchronize(device);
+    Device& device = *holder;
+    for (const auto& each : Process::get().devices)  // kernels of any may use it
+      if (each) synchronize(*each);
     // The pages become private again, with their current contents. Nothing may be allocated between: the
     // program's heap may be in these pages.
     const Pages pages(host, found->second.size);

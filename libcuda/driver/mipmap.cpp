@@ -29,12 +29,16 @@ MipmappedArray::MipmappedArray(Device& of, const CUDA_ARRAY3D_DESCRIPTOR& base, 
   // The levels are laid out starting at `alignment`, and moved once memory has been allocated.
   uint64_t end = alignment;
   for (unsigned k = 0; k < count && longest >> k > 0; ++k) {
-    levels.push_back(std::make_unique<Array>(of, level_of(base, layered, k), end));
+    levels.push_back(&all<Array>().make(of, level_of(base, layered, k), end));
     end += (levels.back()->bytes() + alignment - 1) / alignment * alignment;
   }
   require(!levels.empty());
   address = of.allocate(end - alignment, Origin::Device, 0, "mipmapped array");
-  for (const auto& level : levels) level->address += address - alignment;
+  for (Array* level : levels) level->address += address - alignment;
+}
+
+MipmappedArray::~MipmappedArray() {
+  for (Array* level : levels) all<Array>().destroy(*level);
 }
 
 }  // namespace simt::driver
@@ -45,7 +49,8 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESC
                                 unsigned levels) {
   return guarded([&] {
     require(array != nullptr && base != nullptr);
-    *array = handle_of<CUmipmappedArray>(new MipmappedArray(current_context().device, *base, levels));
+    *array =
+        handle_of<CUmipmappedArray>(&all<MipmappedArray>().make(current_context().device, *base, levels));
   });
 }
 
@@ -53,7 +58,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* level, CUmipmappedArray array, unsign
   return guarded([&] {
     const auto& levels = object_of<MipmappedArray>(array).levels;
     require(level != nullptr && number < levels.size());
-    *level = handle_of<CUarray>(levels[number].get());
+    *level = handle_of<CUarray>(levels[number]);
   });
 }
 
@@ -62,6 +67,6 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
     MipmappedArray& a = object_of<MipmappedArray>(array);
     synchronize(a.device);
     a.device.free(a.address);
-    delete &a;
+    all<MipmappedArray>().destroy(a);
   });
 }

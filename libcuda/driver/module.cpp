@@ -22,14 +22,14 @@ const Variable& variable_named(const Module& module, const char* name) {
 /// Without a current context, a library's symbols are looked up in device 0's primary context.
 Context& context_of_library() {
   const auto& stack = Thread::get().stack;
-  if (!stack.empty() && stack.back()) return current_context();
+  if (!stack.empty()) return current_context();
   CUcontext primary = nullptr;
   if (const CUresult code = cuDevicePrimaryCtxRetain(&primary, 0); code != CUDA_SUCCESS) fail(code);
   return object_of<Context>(primary);
 }
 
 void make_library(CUlibrary* library, Bytes image) {
-  *library = handle_of<CUlibrary>(new Library(std::move(image), context_of_library()));
+  *library = handle_of<CUlibrary>(&all<Library>().make(std::move(image), context_of_library()));
 }
 
 }  // namespace
@@ -123,10 +123,10 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_optio
 CUresult cuLibraryUnload(CUlibrary library) {
   return guarded([&] {
     Library& l = object_of<Library>(library);
-    for (const auto& [place, module] : l.modules)
-      if (module && place.second == place.first->resets) unload_module(*module);
-    for (const auto& [name, kernel] : l.kernels) delete kernel;
-    delete &l;
+    for (const auto& [context, module] : l.modules)
+      if (Module* const loaded = module.get()) unload_module(*loaded);
+    for (const auto& [name, kernel] : l.kernels) all<Kernel>().destroy(*kernel);
+    all<Library>().destroy(l);
   });
 }
 

@@ -1,6 +1,5 @@
 #include "modules.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "image.hpp"
@@ -22,20 +21,20 @@ KernelFacts facts_of(const Value& value) {
 }  // namespace
 
 Module& load_module(Context& context, std::span<const std::byte> image, std::string* log) {
-  Process& process = Process::get();
   Device& device = context.device;
   const Value reply = device.connection.call("load", image);
   if (const Value* error = reply.find("error")) {
     const std::string& text = reply.at("text").string();
     if (log) *log = text;
-    fail(static_cast<CUresult>(error->number()), text);
+    say_once(text);  // the runtime tries again at each launch
+    fail(static_cast<CUresult>(error->number()));
   }
-  Module& module = *process.modules.make(context);
+  Module& module = all<Module>().make(context);
   module.id = reply.at("module").number();
   module.ptx_version = static_cast<int>(reply.at("ptx_version").number());
   const Value& kernels = reply.at("kernels");
   for (size_t i = 0; i + 1 < kernels.size(); i += 2) {
-    Function* function = process.functions.make(module, kernels.items[i].string());
+    Function* function = &all<Function>().make(module, kernels.items[i].string());
     function->facts = facts_of(kernels.items[i + 1]);
     module.functions[function->name] = function;
   }
@@ -47,22 +46,25 @@ Module& load_module(Context& context, std::span<const std::byte> image, std::str
     (managed ? module.managed : module.variables)[variables.items[i].string()] = variable;
     if (variable.size > 0)
       device.allocations[variable.address] = Allocation{
-          variable.size, managed ? Origin::Managed : Origin::Variable, 0, 0, 0, process.next_id++, nullptr};
+          variable.size, managed ? Origin::Managed : Origin::Variable, 0, 0, 0, Process::get().next_id++,
+          nullptr};
   }
-  context.modules.push_back(&module);
   return module;
 }
 
 void unload_module(Module& module) {
-  Process& process = Process::get();
   Device& device = module.context.device;
   synchronize(device);
   for (const auto* table : {&module.variables, &module.managed})
     for (const auto& [name, variable] : *table) device.allocations.erase(variable.address);
   device.connection.send("unload", module.id);
-  std::erase(module.context.modules, &module);
-  for (const auto& [name, function] : module.functions) process.functions.destroy(function);
-  process.modules.destroy(&module);
+  destroy_module(module);
+}
+
+void destroy_module(Module& module) {
+  forget_references(module);
+  for (const auto& [name, function] : module.functions) all<Function>().destroy(*function);
+  all<Module>().destroy(module);
 }
 
 Function& function_named(const Module& module, const std::string& name) {
@@ -79,12 +81,12 @@ Function& function_of(CUfunction handle) {
 }
 
 Library::Library(Bytes of, Context& first) : Handle(tag), image(std::move(of)) {
-  for (const auto& [name, function] : in(first).functions) kernels[name] = new Kernel(*this, name);
+  for (const auto& [name, function] : in(first).functions) kernels[name] = &all<Kernel>().make(*this, name);
 }
 
 Module& Library::in(Context& context) {
-  Module*& module = modules[{&context, context.resets}];
-  if (!module) module = &load_module(context, image);
+  Ref<Module>& module = modules[context.serial()];
+  if (!module.get()) module = load_module(context, image);
   return *module;
 }
 

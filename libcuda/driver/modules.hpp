@@ -12,7 +12,7 @@ struct Library : Handle {
   static constexpr uint64_t tag = 0x73696d745f6c6962;
   Library(Bytes of, Context& first);
   Bytes image;
-  std::map<std::pair<Context*, uint64_t>, Module*> modules;  ///< by context and its number of resets
+  std::map<uint64_t, Ref<Module>> modules;  ///< by context, by its serial number
   std::map<std::string, struct Kernel*> kernels;
   Module& in(Context& context);
 };
@@ -29,6 +29,10 @@ struct Kernel : Handle {
 /// error.
 Module& load_module(Context& context, std::span<const std::byte> image, std::string* log = nullptr);
 void unload_module(Module& module);
+/// Destroys its handles; simt has already dropped it.
+void destroy_module(Module& module);
+/// Destroys the handles of a module's texture and surface references.
+void forget_references(const Module& module);
 /// The kernel of that name. Throws Failure (CUDA_ERROR_NOT_FOUND).
 Function& function_named(const Module& module, const std::string& name);
 /// The function of a handle; for a kernel of a library, the function in the current context.

@@ -1,7 +1,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "failure.hpp"
+#include "handle.hpp"
 #include "work.hpp"
 
 // The objects behind API handles.
@@ -19,47 +18,6 @@ namespace simt::driver {
 struct Context;
 struct Device;
 struct Capture;
-
-/// Base of all handles, which allows destroyed or foreign ones to be detected.
-struct Handle {
-  explicit Handle(uint64_t tag) : tag_(tag) {}
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() { *const_cast<volatile uint64_t*>(&tag_) = 0; }
-  bool is(uint64_t tag) const { return tag_ == tag; }
-
- private:
-  uint64_t tag_;
-};
-
-/// Objects of one kind. Their memory is reused, but never released: reading the tag of a destroyed object is
-/// harmless.
-template <class T>
-class Pool {
- public:
-  template <class... Arguments>
-  T* make(Arguments&&... arguments) {
-    void* place;
-    if (free_.empty()) {
-      place = storage_.emplace_back().bytes;
-    } else {
-      place = free_.back();
-      free_.pop_back();
-    }
-    return new (place) T(std::forward<Arguments>(arguments)...);
-  }
-  void destroy(T* object) {
-    object->~T();
-    free_.push_back(object);
-  }
-
- private:
-  struct Storage {
-    alignas(T) std::byte bytes[sizeof(T)];
-  };
-  std::deque<Storage> storage_;
-  std::vector<void*> free_;
-};
 
 /// Facts about a kernel.
 struct KernelFacts {
@@ -130,6 +88,7 @@ struct Stream : Handle {
   int priority;
   std::shared_ptr<Capture> capture;  ///< in progress
   std::map<int, CUstreamAttrValue> attributes;
+  AccessWindow window;  ///< of launches that bring none
 };
 
 /// A primary context, or one created by cuCtxCreate.
@@ -141,9 +100,6 @@ struct Context : Handle {
   Stream legacy;
   std::map<int, size_t> limits;
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
-  std::vector<Module*> modules;
-  std::vector<Stream*> streams;
-  uint64_t resets = 0;  ///< how often its contents were freed
 };
 
 }  // namespace simt::driver

@@ -13,16 +13,9 @@ struct Found {
 };
 
 Found find_allocation(CUdeviceptr address) {
-  Process& process = Process::get();
-  for (const auto& device : process.devices) {
-    if (!device) continue;
-    if (const auto found = device->find(address); found != device->allocations.end())
-      return {*device, found->first, found->second};
-    for (const auto& [base, allocation] : device->allocations)
-      if (allocation.origin == Origin::Registered && address - allocation.host < allocation.size)
-        return {*device, base, allocation};
-  }
-  fail(CUDA_ERROR_INVALID_VALUE);
+  const auto [device, found] = Process::get().allocation_of(address);
+  require(device != nullptr);
+  return {*device, found->first, found->second};
 }
 
 template <class T>

@@ -23,11 +23,19 @@ uint64_t MemoryPool::allocate(uint64_t size) {
     throw;
   }
   device.allocations.at(address).pool = handle_of<CUmemoryPool>(this);
+  if (open_to != 0) device.connection.send("share", address, open_to);
   used += size;
   reserved += size - kept;
   most_used = std::max(most_used, used);
   most_reserved = std::max(most_reserved, reserved);
   return address;
+}
+
+void MemoryPool::open(uint64_t devices) {
+  if (devices == open_to) return;
+  open_to = devices;
+  for (const auto& [address, allocation] : device.allocations)
+    if (allocation.pool == handle_of<CUmemoryPool>(this)) device.connection.send("share", address, devices);
 }
 
 namespace {
@@ -59,15 +67,15 @@ constexpr int managed_type = 2;  // CU_MEM_ALLOCATION_TYPE_MANAGED, since CUDA 1
 struct Pools {
   MemoryPool* standard = nullptr;
   MemoryPool* current = nullptr;
-  std::vector<MemoryPool*> all;
+  std::vector<MemoryPool*> pools;
 };
 
 Pools& pools_of(Device& device, Origin origin = Origin::Device) {
-  static auto* all = new std::map<std::pair<Device*, Origin>, Pools>;
-  Pools& pools = (*all)[{&device, origin}];
+  static auto& by_kind = *new std::map<std::pair<Device*, Origin>, Pools>;
+  Pools& pools = by_kind[{&device, origin}];
   if (!pools.standard) {
-    pools.standard = pools.current = new MemoryPool(device, origin, 0, true);
-    pools.all.push_back(pools.standard);
+    pools.standard = pools.current = &all<MemoryPool>().make(device, origin, 0u, true);
+    pools.pools.push_back(pools.standard);
   }
   return pools;
 }
@@ -88,8 +96,8 @@ std::pair<Device*, Origin> kind_of(const CUmemLocation& location, int type) {
 }
 
 void end(MemoryPool& pool) {
-  std::erase(pools_of(pool.device, pool.origin).all, &pool);
-  delete &pool;
+  std::erase(pools_of(pool.device, pool.origin).pools, &pool);
+  all<MemoryPool>().destroy(pool);
 }
 
 MemoryPool& pool_of(CUmemoryPool handle) {
@@ -133,7 +141,7 @@ CUresult no_sharing() {
 
 void forget_pools(Device& device) {
   for (const Origin origin : {Origin::Device, Origin::Pinned, Origin::Managed})
-    for (MemoryPool* pool : std::vector(pools_of(device, origin).all)) {
+    for (MemoryPool* pool : std::vector(pools_of(device, origin).pools)) {
       pool->used = pool->reserved = 0;
       if (pool->destroyed) end(*pool);
     }
@@ -195,9 +203,9 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
       fail(CUDA_ERROR_NOT_SUPPORTED);
     }
     const auto [device, origin] = kind_of(properties->location, properties->allocType);
-    auto* const made = new MemoryPool(*device, origin, properties->maxSize, false);
-    pools_of(*device, origin).all.push_back(made);
-    *pool = handle_of<CUmemoryPool>(made);
+    MemoryPool& made = all<MemoryPool>().make(*device, origin, properties->maxSize, false);
+    pools_of(*device, origin).pools.push_back(&made);
+    *pool = handle_of<CUmemoryPool>(&made);
   });
 }
 
@@ -267,8 +275,9 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
 
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wanted, size_t count) {
   return guarded([&] {
-    const MemoryPool& p = pool_of(pool);
+    MemoryPool& p = pool_of(pool);
     require(count == 0 || wanted != nullptr);
+    uint64_t devices = p.open_to;
     for (size_t k = 0; k < count; ++k) {
       const CUmemAccessDesc& access = wanted[k];
       if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -276,13 +285,22 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* wanted, si
         require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         continue;
       }
-      Process::get().device(access.location.id);
-      // Devices are not linked; a pool's own device always has access.
-      if (access.location.id == p.device.ordinal)
+      Device& other = Process::get().device(access.location.id);
+      if (&other == &p.device || p.origin != Origin::Device) {  // always has access
         require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-      else
-        require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE, CUDA_ERROR_INVALID_DEVICE);
+        continue;
+      }
+      const uint64_t bit = uint64_t{1} << other.ordinal;
+      if (access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+        synchronize(other);
+        devices &= ~bit;
+        continue;
+      }
+      require(access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+      require(other.joined && p.device.joined, CUDA_ERROR_INVALID_DEVICE);
+      devices |= bit;
     }
+    p.open(devices);
   });
 }
 
@@ -290,8 +308,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLo
   return guarded([&] {
     require(flags != nullptr && location != nullptr);
     const MemoryPool& p = pool_of(pool);
-    const bool own = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id == p.device.ordinal
-                                                                   : p.origin != Origin::Device;
+    const bool own = location->type != CU_MEM_LOCATION_TYPE_DEVICE
+                         ? p.origin != Origin::Device
+                         : location->id == p.device.ordinal || p.origin != Origin::Device ||
+                               (p.open_to >> Process::get().device(location->id).ordinal & 1) != 0;
     *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   });
 }

@@ -14,6 +14,7 @@ struct MemoryPool : Handle {
   uint64_t max_size;       ///< bytes; 0: no limit
   bool standard;           ///< a default pool, which cannot be destroyed
   bool destroyed = false;  ///< it is deleted along with its last allocation
+  uint64_t open_to = 0;    ///< other devices that may access its memory: bit n for device n
   uint64_t threshold = 0;  ///< bytes it retains when memory is freed
   uint64_t used = 0, reserved = 0, most_used = 0, most_reserved = 0;
   std::map<int, int> reuse{{CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, 1},
@@ -21,6 +22,8 @@ struct MemoryPool : Handle {
                            {CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 1}};
 
   uint64_t allocate(uint64_t size);
+  /// Lets these other devices access its memory, what is allocated and what will be.
+  void open(uint64_t devices);
   /// One of its allocations has been freed.
   void freed(uint64_t size);
   void trim(uint64_t keep);

@@ -48,6 +48,10 @@ void say_once(const std::string& text) {
   if (said.insert(text).second) say(text);
 }
 
+void note_without_effect(Device& device, const std::string& what) {
+  if (!device.functional && device.notes.insert(what).second) device.connection.send("note", what);
+}
+
 Process& Process::get() {
   static Process* process = [] {
     // CUDA does not survive a fork: the child would share its parent's connection.
@@ -75,6 +79,18 @@ Device* Process::device_of(uint64_t address) {
   return nullptr;
 }
 
+std::pair<Device*, std::map<uint64_t, Allocation>::iterator> Process::allocation_of(uint64_t address) {
+  for (const auto& device : devices) {
+    if (!device) continue;
+    auto& all = device->allocations;
+    if (const auto found = device->find(address); found != all.end()) return {device.get(), found};
+    for (auto it = all.begin(); it != all.end(); ++it)
+      if (it->second.origin == Origin::Registered && address - it->second.host < it->second.size)
+        return {device.get(), it};
+  }
+  return {nullptr, {}};
+}
+
 Device::Device(int number) : ordinal(number) {
   const Value facts = connection.call("hello", getpid(), number, program_name());
   name = facts.at("name").string();
@@ -85,6 +101,7 @@ Device::Device(int number) : ordinal(number) {
   memory = facts.at("memory").number();
   functional = facts.at("functional").number() != 0;
   synchronous = facts.at("synchronous").number() != 0;
+  joined = facts.at("joined").number() != 0;
 }
 
 Context::Context(Device& of, unsigned given)
@@ -123,7 +140,9 @@ uint64_t Device::allocate(uint64_t size, Origin origin, unsigned flags, const ch
   require(size > 0);
   const bool counts = origin == Origin::Device || origin == Origin::Managed;
   require(!counts || size <= memory - used, CUDA_ERROR_OUT_OF_MEMORY);
-  const uint64_t address = connection.call("allocate", size, label).number();
+  const bool everywhere =  // whatever device a kernel runs on, it may access the host's memory
+      origin == Origin::Managed || origin == Origin::Pinned || origin == Origin::Registered;
+  const uint64_t address = connection.call("allocate", size, label, everywhere).number();
   require(address != 0, CUDA_ERROR_OUT_OF_MEMORY);
   allocations[address] = Allocation{size, origin, flags, 0, 0, Process::get().next_id++, nullptr};
   if (counts) used += size;
@@ -149,11 +168,11 @@ void Device::free(uint64_t address) {
 
 Context& current_context() {
   const auto& stack = Thread::get().stack;
-  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  Context& context = *stack.back();
-  require(context.is(Context::tag), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  require(context.device.fault == CUDA_SUCCESS, context.device.fault);
-  return context;
+  require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
+  Context* const context = stack.back().get();
+  require(context != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  require(context->device.fault == CUDA_SUCCESS, context->device.fault);
+  return *context;
 }
 
 Stream& stream_of(CUstream handle) {
@@ -161,10 +180,9 @@ Stream& stream_of(CUstream handle) {
   if (handle == nullptr && Thread::get().own_default) handle = CU_STREAM_PER_THREAD;
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return context.legacy;
   if (handle != CU_STREAM_PER_THREAD) return object_of<Stream>(handle);
-  Stream*& own = Thread::get().default_streams[&context];
-  if (!own) {
-    Process& process = Process::get();
-    own = process.streams.make(context, process.next_id++, CU_STREAM_DEFAULT, 0);
+  Ref<Stream>& own = Thread::get().default_streams[context.serial()];
+  if (!own.get()) {
+    own = all<Stream>().make(context, Process::get().next_id++, CU_STREAM_DEFAULT, 0);
     context.device.connection.send("stream", own->id, true);
   }
   return *own;

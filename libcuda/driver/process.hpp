@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,11 @@ struct Device {
   uint64_t memory = 0;                  ///< bytes visible to the program
   bool functional = false;              ///< simt executes work as it arrives, without timing
   bool synchronous = false;             ///< launches are answered, as with CUDA_LAUNCH_BLOCKING
+  bool joined = false;                  ///< kernels can access memory of the process's other devices
+  std::set<int> peers;                  ///< devices of which kernels may access all memory
   uint64_t arena = 0, arena_bytes = 0;  ///< where its memory is mapped: at the device addresses
   std::map<uint64_t, Allocation> allocations;
+  std::set<std::string> notes;    ///< as sent by note_without_effect()
   uint64_t used = 0;              ///< bytes of device memory
   bool pending = false;           ///< whether work has been sent since the last synchronisation
   CUresult fault = CUDA_SUCCESS;  ///< sticky: set when a launch fails
@@ -64,11 +68,6 @@ struct Process {
   std::recursive_mutex lock;
   bool initialised = false;
   std::vector<std::unique_ptr<Device>> devices;
-  Pool<Context> contexts;
-  Pool<Module> modules;
-  Pool<Function> functions;
-  Pool<Stream> streams;
-  Pool<Event> events;
   uint64_t next_id = 1;  ///< for streams, events, host calls and allocations
 
   static Process& get();
@@ -76,12 +75,15 @@ struct Process {
   Device& device(CUdevice ordinal);
   /// The device whose memory contains the address; nullptr for the program's own memory.
   Device* device_of(uint64_t address);
+  /// The allocation that contains an address, by its address on the device or, for registered memory, in the
+  /// program; its device is nullptr if there is none.
+  std::pair<Device*, std::map<uint64_t, Allocation>::iterator> allocation_of(uint64_t address);
 };
 
 /// State of the current thread: its stack of contexts, and its default stream if it has its own.
 struct Thread {
-  std::vector<Context*> stack;
-  std::map<Context*, Stream*> default_streams;
+  std::vector<Ref<Context>> stack;
+  std::map<uint64_t, Ref<Stream>> default_streams;  ///< by context, by its serial number
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool own_default = false;  ///< stream 0 is the thread's own default stream in the current call
   static Thread& get();
@@ -129,12 +131,18 @@ void submit(Stream& stream, Work work);
 void forget_mappings(Device& device);
 void forget_pools(Device& device);
 void forget_textures(Device& device);
+void forget_arrays(Device& device);
+void forget_graph_memory(Device& device);
+/// Destroys the streams and events that executable graphs have made in a context.
+void forget_lanes(Context& context);
 /// Tells a pool that one of its allocations has been freed.
 void pool_freed(CUmemoryPool pool, uint64_t size);
 /// Returns memory of an allocation node to its graph. Returns whether the address belongs to such memory.
 bool free_graph_memory(uint64_t address);
 /// Sends work to simt, or performs it immediately if nothing is pending.
 void execute(Stream& stream, Work work);
+/// Waits for all work of the other devices whose memory a copy accesses: each device has a time of its own.
+void wait_for_others(const Device& own, const Copy& copy);
 /// Copies immediately. Earlier work in the stream must have completed.
 void copy_now(Stream& stream, const Copy& copy);
 /// Waits until all work of a device or stream, or the work an event stands for, has completed. Throws Failure
@@ -144,5 +152,8 @@ void synchronize(Stream& stream);
 void synchronize(Event& event);
 /// Throws Failure if the function must not be called now because of a captured stream.
 void require_no_capture();
+
+/// Something of which timing takes no account; the Result's warnings name it once.
+void note_without_effect(Device& device, const std::string& what);
 
 }  // namespace simt::driver

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "capture.hpp"
+#include "launch.hpp"
 
 // Streams and events.
 
@@ -29,12 +30,12 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
   return guarded([&] {
     require(stream != nullptr && flags <= CU_STREAM_NON_BLOCKING);
     Context& context = current_context();
-    Process& process = Process::get();
     priority = std::clamp(priority, -5, 0);
-    Stream* made = process.streams.make(context, process.next_id++, flags, priority);
-    context.device.connection.send("stream", made->id, flags == CU_STREAM_DEFAULT);
-    context.streams.push_back(made);
-    *stream = handle_of<CUstream>(made);
+    if (priority != 0)
+      note_without_effect(context.device, "priorities of streams (cudaStreamCreateWithPriority)");
+    Stream& made = all<Stream>().make(context, Process::get().next_id++, flags, priority);
+    context.device.connection.send("stream", made.id, flags == CU_STREAM_DEFAULT);
+    *stream = handle_of<CUstream>(&made);
   });
 }
 
@@ -46,8 +47,7 @@ CUresult cuStreamDestroy(CUstream stream) {
   return guarded([&] {
     Stream& s = object_of<Stream>(stream);
     leave_capture(s);
-    std::erase(s.context->streams, &s);
-    Process::get().streams.destroy(&s);
+    all<Stream>().destroy(s);
   });
 }
 
@@ -118,18 +118,26 @@ CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID which, CUstreamAtt
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID which, const CUstreamAttrValue* value) {
   return guarded([&] {
     require(value != nullptr);
-    stream_of(stream).attributes[which] = *value;
+    Stream& s = stream_of(stream);
+    if (which == CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW)
+      s.window = window_of(s.context->device, value->accessPolicyWindow);
+    s.attributes[which] = *value;
   });
 }
 
 CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-  return guarded([&] { stream_of(to).attributes = stream_of(from).attributes; });
+  return guarded([&] {
+    Stream& target = stream_of(to);
+    const Stream& source = stream_of(from);
+    target.attributes = source.attributes;
+    target.window = source.window;
+  });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
   return guarded([&] {
     require(flags <= CU_EVENT_WAIT_EXTERNAL);
-    submit(stream_of(stream), Wait{&event_of(event), flags == CU_EVENT_WAIT_EXTERNAL});
+    submit(stream_of(stream), Wait{event_of(event), flags == CU_EVENT_WAIT_EXTERNAL});
   });
 }
 
@@ -144,7 +152,7 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return guarded([&] {
     require(event != nullptr && flags < 8);
     require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
-    *event = handle_of<CUevent>(Process::get().events.make(current_context(), flags));
+    *event = handle_of<CUevent>(&all<Event>().make(current_context(), flags));
   });
 }
 
@@ -152,7 +160,7 @@ CUresult cuEventDestroy(CUevent event) {
   return guarded([&] {
     Event& e = event_of(event);
     if (e.id != 0) e.context->device.connection.send("forget", e.id);
-    Process::get().events.destroy(&e);
+    all<Event>().destroy(e);
   });
 }
 
@@ -162,7 +170,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) 
     Stream& s = stream_of(stream);
     Event& e = event_of(event);
     require(&e.context->device == &s.context->device, CUDA_ERROR_INVALID_HANDLE);
-    submit(s, Record{&e, flags == CU_EVENT_RECORD_EXTERNAL});
+    submit(s, Record{e, flags == CU_EVENT_RECORD_EXTERNAL});
   });
 }
 

@@ -10,14 +10,9 @@ namespace {
 
 /// The program's address of a value that a stream accesses. Throws Failure.
 template <class T>
-const T* place_of(Stream& stream, CUdeviceptr address) {
-  Device& device = stream.context->device;
-  require(address % sizeof(T) == 0);
-  if (device.find(address) != device.allocations.end()) return reinterpret_cast<const T*>(address);
-  for (const auto& [base, allocation] : device.allocations)  // registered memory: the program's own address
-    if (allocation.origin == Origin::Registered && address - allocation.host < allocation.size)
-      return reinterpret_cast<const T*>(address);
-  fail(CUDA_ERROR_INVALID_VALUE);
+const T* place_of(CUdeviceptr address) {
+  require(address % sizeof(T) == 0 && Process::get().allocation_of(address).first != nullptr);
+  return reinterpret_cast<const T*>(address);
 }
 
 void refuse_capture(const Stream& stream) {
@@ -28,7 +23,7 @@ void refuse_capture(const Stream& stream) {
 
 template <class T>
 void write(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
-  place_of<T>(stream, address);
+  place_of<T>(address);
   require(flags <= CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
   refuse_capture(stream);
   if constexpr (sizeof(T) == 4) {
@@ -60,7 +55,7 @@ bool satisfied(T found, T value, unsigned how) {
 /// completed.
 template <class T>
 void wait(Stream& stream, CUdeviceptr address, T value, unsigned flags) {
-  const volatile T* place = place_of<T>(stream, address);
+  const volatile T* place = place_of<T>(address);
   const unsigned how = flags & ~unsigned{CU_STREAM_WAIT_VALUE_FLUSH};
   require(how <= CU_STREAM_WAIT_VALUE_NOR);
   refuse_capture(stream);

@@ -26,7 +26,7 @@ struct Shape {
 /// Tensor maps need a device, but no context.
 Device& any_device() {
   const auto& stack = Thread::get().stack;
-  return stack.empty() || !stack.back() ? Process::get().device(0) : current_context().device;
+  return stack.empty() ? Process::get().device(0) : current_context().device;
 }
 
 /// corners: for im2col.

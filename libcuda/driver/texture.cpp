@@ -134,11 +134,13 @@ uint64_t describe(Device& device, const Image& image, const CUDA_TEXTURE_DESC* s
   const std::array<double, 4> border{s.borderColor[0], s.borderColor[1], s.borderColor[2], s.borderColor[3]};
   for (const unsigned mode : modes) require(mode <= CU_TR_ADDRESS_MODE_BORDER);
   const bool srgb = (s.flags & CU_TRSF_SRGB) && promoted && channel == "unsigned" && image.format.bytes == 1;
-  const Value reply = device.connection.call(
-      "texture", place, sampling == nullptr, image.geometry, channel, image.channels, image.format.bytes,
-      image.linear_memory, promoted, srgb, image.mipmapped, image.levels, normalized_coordinates, linear,
-      between_levels, modes, border, double{s.mipmapLevelBias}, double{s.minMipmapLevelClamp},
-      double{s.maxMipmapLevelClamp});
+  const Value reply =
+      device.connection.call("texture", place,
+                             std::make_tuple(sampling == nullptr, image.geometry, channel, image.channels,
+                                             image.format.bytes, image.linear_memory, promoted, srgb,
+                                             image.mipmapped, image.levels, normalized_coordinates, linear,
+                                             between_levels, modes, border, double{s.mipmapLevelBias},
+                                             double{s.minMipmapLevelClamp}, double{s.maxMipmapLevelClamp}));
   if (reply.kind == Value::Kind::Text) fail(CUDA_ERROR_INVALID_VALUE, reply.string());
   require(reply.number() != 0, CUDA_ERROR_OUT_OF_MEMORY);
   return reply.number();

@@ -1,4 +1,3 @@
-#include <map>
 #include <string>
 
 #include "modules.hpp"
@@ -11,11 +10,13 @@ namespace {
 
 struct TextureReference : Handle {
   static constexpr uint64_t tag = 0x73696d745f747266;
-  TextureReference(Device& of, uint64_t at) : Handle(tag), device(of), place(at) {
+  TextureReference(Device& of, uint64_t at, uint64_t holder)
+      : Handle(tag), device(of), place(at), module(holder) {
     sampling.maxMipmapLevelClamp = 1000;
   }
   Device& device;
-  uint64_t place;  ///< of the variable; 0 if there is none
+  uint64_t place;   ///< of the variable; 0 if there is none
+  uint64_t module;  ///< the serial number of the one that has the variable
   CUDA_RESOURCE_DESC resource{};
   bool bound = false;
   CUarray_format format = CU_AD_FORMAT_FLOAT;  ///< of memory
@@ -25,9 +26,10 @@ struct TextureReference : Handle {
 
 struct SurfaceReference : Handle {
   static constexpr uint64_t tag = 0x73696d745f737266;
-  SurfaceReference(Device& of, uint64_t at) : Handle(tag), device(of), place(at) {}
+  SurfaceReference(Device& of, uint64_t at, uint64_t holder)
+      : Handle(tag), device(of), place(at), module(holder) {}
   Device& device;
-  uint64_t place;
+  uint64_t place, module;
   CUarray array = nullptr;
 };
 
@@ -45,19 +47,17 @@ void bind(TextureReference& r, const CUDA_RESOURCE_DESC& resource) {
   bind(r);
 }
 
-/// References by the addresses of their variables, since a program may query one again. References of
-/// unloaded modules remain, and are taken over by later modules at the same address.
+/// The reference of a variable: the same one, should the program query it again.
 template <class Reference>
 Reference* reference_of(CUmodule handle, const char* name, const char* type) {
-  static auto* all = new std::map<uint64_t, Reference*>;
   require(name != nullptr);
   Module& module = object_of<Module>(handle);
   Device& device = module.context.device;
   const Value found = device.connection.call("reference", module.id, name, type);
   require(found.number() != 0, CUDA_ERROR_NOT_FOUND);
-  Reference*& reference = (*all)[found.number()];
-  if (!reference) reference = new Reference(device, found.number());
-  return reference;
+  const auto known = all<Reference>().those(
+      [&](const Reference& r) { return r.module == module.serial() && r.place == found.number(); });
+  return known.empty() ? &all<Reference>().make(device, found.number(), module.serial()) : known[0];
 }
 
 TextureReference& texture_of(CUtexref handle) {
@@ -78,6 +78,13 @@ const CUDA_RESOURCE_DESC& bound(const TextureReference& r, CUresourcetype type) 
 }
 
 }  // namespace
+
+void forget_references(const Module& module) {
+  const auto of_it = [&](const auto& reference) { return reference.module == module.serial(); };
+  for (TextureReference* r : all<TextureReference>().those(of_it)) all<TextureReference>().destroy(*r);
+  for (SurfaceReference* r : all<SurfaceReference>().those(of_it)) all<SurfaceReference>().destroy(*r);
+}
+
 }  // namespace simt::driver
 
 using namespace simt::driver;
@@ -99,7 +106,7 @@ CUresult cuModuleGetSurfRef(CUsurfref* reference, CUmodule module, const char* n
 CUresult cuTexRefCreate(CUtexref* reference) {
   return guarded([&] {
     require(reference != nullptr);
-    *reference = handle_of<CUtexref>(new TextureReference(current_context().device, 0));
+    *reference = handle_of<CUtexref>(&all<TextureReference>().make(current_context().device, 0u, 0u));
   });
 }
 
@@ -107,7 +114,7 @@ CUresult cuTexRefDestroy(CUtexref reference) {
   return guarded([&] {
     TextureReference& r = texture_of(reference);
     require(r.place == 0, CUDA_ERROR_INVALID_HANDLE);
-    delete &r;
+    all<TextureReference>().destroy(r);
   });
 }
 

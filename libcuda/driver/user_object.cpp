@@ -5,11 +5,6 @@
 // Objects of the program that live at least as long as the graphs that use them.
 
 namespace simt::driver {
-namespace {
-
-auto& user_objects = *new Pool<UserObject>;
-
-}  // namespace
 
 void release(UserObject& object, uint64_t count) {
   require(object.references >= count);
@@ -17,7 +12,7 @@ void release(UserObject& object, uint64_t count) {
   if (object.references > 0) return;
   const CUhostFn destroy = object.destroy;
   void* const what = object.object;
-  user_objects.destroy(&object);
+  all<UserObject>().destroy(object);
   destroy(what);
 }
 
@@ -42,7 +37,7 @@ CUresult cuUserObjectCreate(CUuserObject* object, void* what, CUhostFn destroy, 
   return guarded([&] {
     require(object != nullptr && destroy != nullptr && flags == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     check_count(references);
-    *object = handle_of<CUuserObject>(user_objects.make(what, destroy, references));
+    *object = handle_of<CUuserObject>(&all<UserObject>().make(what, destroy, references));
   });
 }
 

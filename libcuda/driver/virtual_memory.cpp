@@ -1,7 +1,6 @@
 #include <sys/mman.h>
 
 #include <map>
-#include <set>
 
 #include "process.hpp"
 
@@ -14,31 +13,23 @@ namespace {
 
 constexpr uint64_t granularity = uint64_t{2} << 20;
 
-std::set<struct Physical*>& physical_memories() {
-  static auto* all = new std::set<Physical*>;
-  return *all;
-}
-
 struct Physical : Handle {
   static constexpr uint64_t tag = 0x73696d745f706879;
   Physical(Device& of, uint64_t bytes, const CUmemAllocationProp& given)
       : Handle(tag), device(of), size(bytes), properties(given) {
     require(size <= device.memory - device.used, CUDA_ERROR_OUT_OF_MEMORY);
     device.used += size;
-    physical_memories().insert(this);
   }
-  ~Physical() {
-    device.used -= size;
-    physical_memories().erase(this);
-  }
+  ~Physical() { device.used -= size; }
 
   Device& device;
   uint64_t size;
   CUmemAllocationProp properties;
   unsigned references = 1;
-  uint64_t address = 0;  ///< where it is mapped; 0: unmapped
-  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  Bytes contents;  ///< while it is unmapped, if it ever was mapped
+  uint64_t address = 0;                                      ///< where it is mapped; 0: unmapped
+  CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  ///< of its device
+  uint64_t open_to = 0;  ///< other devices that may access it: bit n for device n
+  Bytes contents;        ///< while it is unmapped, if it ever was mapped
 };
 
 struct Range {
@@ -48,13 +39,13 @@ struct Range {
 };
 
 std::map<uint64_t, Range>& ranges() {
-  static auto* all = new std::map<uint64_t, Range>;
-  return *all;
+  static auto& by_address = *new std::map<uint64_t, Range>;
+  return by_address;
 }
 
 std::map<uint64_t, Physical*>& mappings() {
-  static auto* all = new std::map<uint64_t, Physical*>;
-  return *all;
+  static auto& by_address = *new std::map<uint64_t, Physical*>;
+  return by_address;
 }
 
 bool aligned(uint64_t value) {
@@ -66,7 +57,7 @@ void require_own_device(const CUmemLocation& location, const Device& device) {
     say_once("virtual memory management is for device memory");
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
-  require(location.id == device.ordinal, CUDA_ERROR_INVALID_DEVICE);  // devices are not linked
+  require(location.id == device.ordinal, CUDA_ERROR_INVALID_DEVICE);
 }
 
 /// The mappings in [address, address + size), whose ends must coincide with ends of mappings.
@@ -90,6 +81,14 @@ Physical& mapped_at(uint64_t address) {
   Physical& memory = *std::prev(next)->second;
   require(address - memory.address < memory.size);
   return memory;
+}
+
+/// Lets other devices access the range that memory is mapped in.
+void open(Physical& memory, uint64_t devices) {
+  if (devices == memory.open_to) return;
+  memory.open_to = devices;
+  const Range& range = std::prev(ranges().upper_bound(memory.address))->second;
+  memory.device.connection.send("share", range.base, devices);
 }
 
 void set_access(Physical& memory, CUmemAccess_flags access) {
@@ -129,12 +128,13 @@ void map(Physical& memory, uint64_t address) {
 void unmap(Physical& memory) {
   auto* const at = reinterpret_cast<std::byte*>(memory.address);
   if (memory.references > 0) memory.contents.assign(at, at + memory.size);
+  open(memory, 0);
   set_access(memory, CU_MEM_ACCESS_FLAGS_PROT_NONE);
   mappings().erase(memory.address);
   memory.address = 0;
   // The pages are released; the next mapping here reads zeros.
   if (madvise(at, memory.size, MADV_REMOVE) != 0) std::memset(at, 0, memory.size);
-  if (memory.references == 0) delete &memory;
+  if (memory.references == 0) all<Physical>().destroy(memory);
 }
 
 }  // namespace
@@ -142,8 +142,8 @@ void unmap(Physical& memory) {
 void forget_mappings(Device& device) {
   std::erase_if(mappings(), [&](const auto& entry) { return &entry.second->device == &device; });
   std::erase_if(ranges(), [&](const auto& entry) { return entry.second.device == &device; });
-  for (Physical* memory : std::set(physical_memories()))
-    if (&memory->device == &device) delete memory;
+  for (Physical* memory : all<Physical>().those([&](const Physical& p) { return &p.device == &device; }))
+    all<Physical>().destroy(*memory);
 }
 
 }  // namespace simt::driver
@@ -167,7 +167,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size, size_t alignment
     // The wanted address is only a hint; simt chooses another.
     Device& device = current_context().device;
     const uint64_t base =
-        device.connection.call("allocate", size + alignment, "cuMemAddressReserve").number();
+        device.connection.call("allocate", size + alignment, "cuMemAddressReserve", false).number();
     require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);
     *address = (base + alignment - 1) / alignment * alignment;
     ranges().insert_or_assign(*address, Range{size, base, &device});
@@ -197,7 +197,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
     }
     Device& device = Process::get().device(properties->location.id);
     require_own_device(properties->location, device);
-    *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Physical(device, size, *properties));
+    *handle =
+        reinterpret_cast<CUmemGenericAllocationHandle>(&all<Physical>().make(device, size, *properties));
   });
 }
 
@@ -205,7 +206,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   return guarded([&] {
     Physical& memory = object_of<Physical>(handle, CUDA_ERROR_INVALID_VALUE);
     require(memory.references > 0);
-    if (--memory.references == 0 && memory.address == 0) delete &memory;
+    if (--memory.references == 0 && memory.address == 0) all<Physical>().destroy(memory);
   });
 }
 
@@ -236,7 +237,16 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc*
     require(wanted != nullptr && count > 0);
     for (Physical* memory : mapped_in(address, size)) {
       for (size_t k = 0; k < count; ++k) {
-        require_own_device(wanted[k].location, memory->device);
+        const CUmemLocation& location = wanted[k].location;
+        if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id != memory->device.ordinal) {
+          const Device& other = Process::get().device(location.id);
+          require(other.joined && memory->device.joined, CUDA_ERROR_INVALID_DEVICE);
+          const uint64_t bit = uint64_t{1} << other.ordinal;
+          const bool may = wanted[k].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+          open(*memory, may ? memory->open_to | bit : memory->open_to & ~bit);
+          continue;
+        }
+        require_own_device(location, memory->device);
         set_access(*memory, wanted[k].flags);
       }
     }
@@ -248,7 +258,9 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
     require(flags != nullptr && location != nullptr);
     const Physical& memory = mapped_at(address);
     const bool own = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == memory.device.ordinal;
-    *flags = own ? memory.access : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    const bool open = location->type == CU_MEM_LOCATION_TYPE_DEVICE && !own &&
+                      (memory.open_to >> Process::get().device(location->id).ordinal & 1) != 0;
+    *flags = own ? memory.access : open ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   });
 }
 

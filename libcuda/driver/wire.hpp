@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,12 @@ class Writer {
   void add(const std::vector<T>& values) {
     array(values.size());
     for (const T& value : values) add(value);
+  }
+
+  template <class... Values>
+  void add(const std::tuple<Values...>& values) {
+    array(sizeof...(Values));
+    std::apply([this](const auto&... each) { (add(each), ...); }, values);
   }
 
   Bytes& bytes() { return bytes_; }

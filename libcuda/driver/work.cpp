@@ -66,12 +66,30 @@ void fill_rows(const Fill& f) {
   }
 }
 
+/// The device, not this one, that holds an address; nullptr if there is none.
+Device* other_device(const Device& own, uint64_t address) {
+  Device* const device = Process::get().device_of(address);
+  return device == &own ? nullptr : device;
+}
+
+void wait_for_other(const Device& own, uint64_t address) {
+  if (Device* const device = other_device(own, address)) synchronize(*device);
+}
+
+/// What a copy occupies of a device, as simt names it. Other devices are reached over the link to the host.
+const char* link_of(Device& device, const Copy& c) {
+  const bool to = device.on_device(c.to.address), from = device.on_device(c.from.address);
+  if (to && from) return "device";
+  if (to || from) return to ? "host_to_device" : "device_to_host";
+  return other_device(device, c.to.address) || other_device(device, c.from.address) ? "device_to_host"
+                                                                                    : "none";
+}
+
 /// moved: the program has already copied. staged: from memory allocated for this copy.
 void send_copy(Stream& stream, const Copy& c, bool moved, bool staged) {
   Device& device = stream.context->device;
-  device.connection.send("copy", stream.id, moved, staged, device.on_device(c.to.address),
-                         device.on_device(c.from.address), c.to.address, c.to.pitch, c.to.slice,
-                         c.from.address, c.from.pitch, c.from.slice, c.width, c.height, c.depth);
+  device.connection.send("copy", stream.id, moved, staged, link_of(device, c), c.to.address, c.to.pitch,
+                         c.to.slice, c.from.address, c.from.pitch, c.from.slice, c.width, c.height, c.depth);
   if (!moved) device.pending = true;
 }
 
@@ -86,7 +104,8 @@ struct Executor {
     const Function& f = *l.function;
     // Encoded by itself, because simt keeps what it has made of it for the next launches.
     const Bytes configuration =
-        array_of(stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes, l.cooperative);
+        array_of(stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes, l.cooperative,
+                 l.window.address, l.window.bytes, l.window.hit_ratio, l.window.hit, l.window.miss);
     device.pending = true;
     if (!device.synchronous) return device.connection.send("launch", configuration, l.parameters);
     // Until the point of a checkpoint; then work is timed.
@@ -97,6 +116,7 @@ struct Executor {
 
   void operator()(const Copy& c) const {
     if (c.bytes() == 0) return;
+    wait_for_others(device, c);
     if (!device.pending) return copy_now(stream, c);
     if (device.holds(c.to.address) && device.holds(c.from.address)) return send_copy(stream, c, false, false);
     if (!device.holds(c.to.address) || !device.host_calls.empty()) {
@@ -107,7 +127,7 @@ struct Executor {
     }
     // The source may change as soon as this returns.
     Copy staged = c;
-    staged.from.address = device.connection.call("allocate", c.bytes(), "staged copy").number();
+    staged.from.address = device.connection.call("allocate", c.bytes(), "staged copy", false).number();
     require(staged.from.address != 0, CUDA_ERROR_OUT_OF_MEMORY);
     staged.from.pitch = c.width;
     staged.from.slice = c.width * c.height;
@@ -119,8 +139,14 @@ struct Executor {
 
   void operator()(const Fill& f) const {
     if (f.width * f.height == 0) return;
-    const bool filled = !device.pending;
+    const bool elsewhere = !device.holds(f.address);
+    if (elsewhere) {
+      wait_for_other(device, f.address);
+      synchronize(stream);
+    }
+    const bool filled = elsewhere || !device.pending;
     if (filled) fill_rows(f);
+    if (elsewhere) return;
     if (filled && device.functional) return;
     device.connection.send("fill", stream.id, filled, f.address, f.pitch, f.value, f.element, f.width,
                            f.height);
@@ -155,6 +181,7 @@ struct Executor {
 
   void operator()(const Wait& w) const {
     if (w.event->id == 0) return;
+    if (&w.event->context->device != &device) return synchronize(*w.event);  // it has a time of its own
     device.connection.send("wait", stream.id, w.event->id);
   }
 
@@ -202,6 +229,11 @@ void wait(Device& device, const char* what, uint64_t which) {
 }
 
 }  // namespace
+
+void wait_for_others(const Device& own, const Copy& copy) {
+  wait_for_other(own, copy.to.address);
+  wait_for_other(own, copy.from.address);
+}
 
 void copy_now(Stream& stream, const Copy& copy) {
   copy_rows(copy);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "api.hpp"
+#include "handle.hpp"
 #include "wire.hpp"
 
 // Work that can be submitted to a stream or be a node of a graph.
@@ -13,13 +13,22 @@ namespace simt::driver {
 struct Function;
 struct Event;
 
+/// A range of memory whose accesses by a launch have properties of their own in the L2
+/// (CUaccessPolicyWindow).
+struct AccessWindow {
+  uint64_t address = 0, bytes = 0;  ///< 0 bytes: none
+  double hit_ratio = 0;
+  uint32_t hit = 0, miss = 0;  ///< CUaccessProperty
+};
+
 struct Launch {
-  Function* function = nullptr;
+  Ref<Function> function;
   CUfunction handle = nullptr;  ///< the function's handle used by the program
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   std::array<uint32_t, 3> cluster{};  ///< 0: as fixed at compile time
   uint32_t shared_bytes = 0;          ///< dynamic
   bool cooperative = false;
+  AccessWindow window;
   Bytes parameters;
 };
 
@@ -53,12 +62,12 @@ struct StreamCallback {
 };
 
 struct Record {
-  Event* event = nullptr;
+  Ref<Event> event;
   bool external = false;  ///< captured as a separate node
 };
 
 struct Wait {
-  Event* event = nullptr;
+  Ref<Event> event;
   bool external = false;
 };
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -20,6 +21,9 @@ else:
     import tomli as tomllib
 
 _MOST_TOML = 1 << 20  # bytes
+_MOST_PARTS = 32  # of a dotted key in TOML
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}")
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -34,9 +38,17 @@ def kind_of(path: Path) -> str:
     """The kind of a path that is not a regular file; "" for a regular file or if nothing is there."""
     try:
         mode = path.stat().st_mode
-    except OSError:
+    except (OSError, ValueError):  # a zero byte in the name
         return ""
     return next((kind for test, kind in _KINDS if test(mode)), "")
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a regular file is there; False also for names that no file can have."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def require_regular(path: Path) -> None:
@@ -48,15 +60,27 @@ def require_regular(path: Path) -> None:
         raise OSError(errno.EINVAL, f"this is {kind}, expected a regular file", str(path))
 
 
-def require_file(path: Path, what: str, error: type[SimtError]) -> None:
-    """Refuses an input that is not a regular file before it is opened.
+def unreadable(path: Path, what: str) -> str:
+    """Why an input cannot be read, such as that it is not a regular file, or ""; before it is opened.
 
-    what: the expected kind of file. Raises `error`.
+    what: the expected kind of file.
     """
-    if not path.exists():
-        raise error(f"{path}: there is no such file")
-    if kind := kind_of(path):
-        raise error(f"{path}: this is {kind}, expected {what}")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return f"there is no such file, expected {what}"
+    except OSError as refused:
+        return f"cannot be read: {refused.strerror}"
+    except ValueError as refused:
+        return f"no name of a file: {refused}"
+    kind = kind_of(path)
+    return f"this is {kind}, expected {what}" if kind else ""
+
+
+def require_file(path: Path, what: str, error: type[SimtError]) -> None:
+    """Raises `error` if a file is unreadable."""
+    if why := unreadable(path, what):
+        raise error(f"{path}: {why}")
 
 
 def read_toml(path: Path, what: str, error: type[SimtError]) -> dict[str, Any]:
@@ -71,9 +95,32 @@ def read_toml(path: Path, what: str, error: type[SimtError]) -> dict[str, Any]:
     except OSError as bad:
         raise error(f"{path}: cannot be read: {bad.strerror}") from None
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as bad:  # TOMLDecodeError is a ValueError
+        return parse_toml(text)
+    except ValueError as bad:
         raise error(f"{path}: not valid TOML: {bad}") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The keys of a TOML text. Raises ValueError, also for nesting and dotted keys that the parser would take
+    too much time or stack for."""
+    if long := _LONG_KEY.search(text):
+        line = text.count("\n", 0, long.start()) + 1
+        raise ValueError(f"line {line}: a key of more than {_MOST_PARTS} parts: {long[0][:40]!r}...")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+
+
+def decompressed(data: bytes, most: int) -> bytes:
+    """The contents of a Zstandard frame, of at most so many bytes. Raises ZstdError. (Where the frame says
+    its size, zstandard's own `max_output_size` is no bound.)"""
+    import zstandard
+
+    size = zstandard.frame_content_size(data)
+    if size > most:
+        raise zstandard.ZstdError(f"it would take {size:,} bytes, expected {most:,} at most")
+    return zstandard.ZstdDecompressor().decompress(data, max_output_size=most)
 
 
 def require_output(path: Path, error: type[SimtError] = ResultError) -> None:
@@ -84,6 +131,12 @@ def require_output(path: Path, error: type[SimtError] = ResultError) -> None:
     if kind := kind_of(path):
         raise error(f"{path}: this is {kind}, expected the name of a file to write")
     require_folder(path.parent, error)
+    try:  # what is written beside it before has a longer name
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.journal.", dir=path.parent):
+            pass
+    except (OSError, ValueError) as refused:
+        why = refused.strerror if isinstance(refused, OSError) else str(refused)
+        raise error(f"{path}: cannot write a file of this name: {why}") from None
 
 
 def require_folder(folder: Path, error: type[SimtError] = ResultError) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import warnings
 from typing import Any
 
-from simt.errors import SimtError
+from simt.run.options import whole_option
 
 
 def host_threads(threads: Any) -> int:
@@ -15,12 +14,7 @@ def host_threads(threads: Any) -> int:
 
     Results do not depend on it. Raises SimtError unless it is a whole number of 1 or more.
     """
-    try:
-        number = operator.index(threads)
-    except TypeError:
-        raise SimtError(f"threads is {threads!r}, expected a whole number") from None
-    if number < 1:
-        raise SimtError(f"threads is {number}, expected 1 or more")
+    number = whole_option("threads", threads)
     if number > (most := cores()):
         warnings.warn(f"threads is {number}, this process has {most} cores: using {most}", stacklevel=3)
     return min(number, most)

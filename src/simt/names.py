@@ -15,15 +15,25 @@ def listed(names: Sequence[str], limit: int = 12) -> str:
     return ", ".join(names[:limit]) + more
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # not tab and newline
+
+
+def printable(text: str) -> str:
+    """The text with control characters escaped, so that names from files and programs cannot act on the
+    terminal: ESC becomes `\\x1b`."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 @lru_cache(maxsize=1 << 14)
 def short_name(name: str) -> str:
     """The function's name in a mangled C++ name, with namespaces, without template and call arguments.
 
-    `_ZN7cutlass6KernelI4GemmEEvT_` becomes `cutlass::Kernel`. Any other name is returned unchanged.
+    `_ZN7cutlass6KernelI4GemmEEvT_` becomes `cutlass::Kernel`. Any other name is returned as it is, but
+    printable.
     """
     declaration = demangled(name)
     if declaration == name:
-        return name
+        return printable(name)
     text, open_brackets, before_arguments = "", "", None
     for c in declaration.replace("(anonymous namespace)", "\0"):
         if c == "(" and not open_brackets:
@@ -98,7 +108,7 @@ def _told_apart(family: str, members: Sequence[str], width: int) -> dict[str, st
     """The members of a family with what follows their common name."""
     rests = {}
     for name in members:
-        text = demangled(name)
+        text = printable(demangled(name))
         at = text.find(family)
         rests[name] = text[at + len(family) :] if at >= 0 else text
     arguments = {name: _template_arguments(rest) for name, rest in rests.items()}

@@ -7,12 +7,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import Interrupted, LimitReached, ResultError, SimtError, SimulationError
 from simt.policy import Policy
 from simt.result import Result
-from simt.run.interruption import Limits
+from simt.run.interruption import Limits, deferred_stop, number_of
 from simt.run.planned import planned, positions
 from simt.run.progress import Progress
 from simt.run.record import Facts
@@ -141,12 +142,16 @@ def simulate(
             instructions=sum(every[index].counts["instructions"] for index in pending),
             ahead=LOOK_AHEAD if one_by_one else None,
         )
-        result = session.result()
+        with deferred_stop():
+            result = session.result()
+            session.save(result)
     except LimitReached as stop:
         result = stop.result
-    except Interrupted as stop:
-        session.save(stop.result)
-        raise
+        session.save(result)
+    except KeyboardInterrupt as stop:
+        found = stop.result if isinstance(stop, Interrupted) else session.result("interrupted")
+        session.save(found)
+        raise Interrupted(found, number_of(stop)) from None
     except ResultError:  # a finished launch could not be saved
         raise
     except SimtError as error:  # a deadlock, a damaged trace, a launch that no SM can hold
@@ -156,7 +161,6 @@ def simulate(
         if isinstance(error, SimulationError):
             raise
         raise SimulationError(str(error), found) from error
-    session.save(result)
     if controller is None and plan is None:
         return result
     from simt.control.accuracy import choose, verification, with_accuracy
@@ -174,10 +178,13 @@ def simulate(
                 progress=progress,
                 policies=policies,
                 outside=outside,
+                timeout=session.limits.timeout_left,
             )
+            if full.status == "timeout":
+                result = replace(result, status=full.status)
             verified = verification(result, full, verify, seed)
-    except Interrupted as stop:
-        raise Interrupted(result, stop.number) from None
+    except KeyboardInterrupt as stop:
+        raise Interrupted(result, number_of(stop)) from None
     result = with_accuracy(result, plan, verified)
     session.save(result)
     return result

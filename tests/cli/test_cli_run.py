@@ -167,7 +167,7 @@ def test_deadlock_saves_what_is_finished(run: Run) -> None:
         (("run", "traces", "--no-such-option"), "--no-such-option"),
         (("run",), "Usage: simt run"),
         (("report", "out", "out", "--perfetto", "x.json"), "error: --perfetto takes one Result"),
-        (("report", "nothing"), "error: nothing: no such file, expected a saved Result"),
+        (("report", "nothing"), "error: nothing: there is no such file, expected a saved Result"),
     ],
 )
 def test_bad_input_is_one_clear_error(run: Run, arguments: tuple[str, ...], message: str) -> None:

@@ -104,6 +104,7 @@ def result(cycles: int, **engine: int) -> Any:
         l2={},
         stalls={},
         warp_stalls={},
+        sampled=None,
     )
 
 

@@ -187,6 +187,26 @@ def test_skipped_ctas_are_not_dispatched() -> None:
     assert [cta for *_, cta in d.dispatch(100)] == [7, 8, 9]
 
 
+@pytest.mark.parametrize("rate", ["peak_dispatch_rate", "dispatch_rate"])
+def test_a_rate_leaves_nothing_to_wait_for_once_all_ctas_are_placed(rate: str) -> None:
+    """A hundred CTAs in 1,000 cycles: after one in cycle 5, the next may start in cycle 15."""
+    never = 2**64 - 1
+    for ctas in (1, 2, 3):
+        d = dispatcher(**{f"launch.{rate}": 100, "launch.dispatch_burst": 0})
+        d.begin(0, ctas=ctas, first_dispatch=5, ctas_per_sm=4)
+        assert [cycle for cycle, *_ in d.dispatch(1000)] == [5, 15, 25][:ctas]
+        assert d.next_event() == never
+    d = dispatcher(sms=1, **{f"launch.{rate}": 100, "launch.dispatch_burst": 0})
+    d.begin(0, ctas=9, first_dispatch=5, ctas_per_sm=1)
+    assert len(d.dispatch(7)) == 1
+    assert d.next_event() == 15  # as far as is known: there may be a place by then
+    assert d.dispatch(1000) == [] and d.next_event() == never
+    d.begin(0, ctas=9, first_dispatch=1005, ctas_per_sm=9)
+    assert len(d.dispatch(1010)) == 1
+    d.end(0)  # a controller has stopped it
+    assert d.dispatch(2000) == [] and d.next_event() == never
+
+
 @pytest.mark.slow
 @given(
     ctas=st.integers(1, 40),

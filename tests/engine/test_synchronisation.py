@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from simt import _engine
+from simt.spec import available, load_spec
 from simt.trace.writer import Warp
 from support.tiny import GLOBAL, cycles, distance, run, warp_of, write_kernel
 
@@ -74,6 +75,23 @@ def test_a_barrier_that_a_warp_never_reaches_is_explained(gpu: str, tmp_path: Pa
     assert message.count("waits for barrier") == 2
     assert "barrier 1 still misses warps 2" in message
     assert "warp 0" in message and "warp 1" in message
+
+
+@pytest.mark.parametrize("gpu", available())
+def test_a_deadlock_is_found_whatever_the_number_of_ctas(gpu: str, tmp_path: Path) -> None:
+    """The warps of each CTA wait at different barriers. Accel-Sim's model has one barrier, so they go on."""
+    model = load_spec(gpu).sm.register_file.model
+    for ctas in (1, 2, 9, 500):
+        warps = [warp_of(lambda w, b=b: w.op("BAR.SYNC", immediate=b)) for b in (1, 1, 2, 2)]  # type: ignore[misc]
+        folder = write_kernel(tmp_path / str(ctas), [warps] * ctas)
+        if model == "operand_collector":
+            assert run(folder, gpu, {"sm.count": 8})[0]["counters"]["warp_instructions"] == 8 * ctas
+            continue
+        with pytest.raises(_engine.DeadlockError) as error:
+            run(folder, gpu, {"sm.count": 8})
+        assert f"launch 1 (tiny): 0 of {ctas} CTAs done" in str(error.value)
+        for barrier in (1, 2):
+            assert f"barrier {barrier} still misses warps" in str(error.value)
 
 
 def test_depbar_waits_for_the_groups_it_names(tmp_path: Path) -> None:

@@ -374,7 +374,11 @@ def test_what_copies_leave_in_the_l2_is_there_when_they_end(folder: Path) -> Non
     def hits(stream: int, **changes: Any) -> int:
         machine = Machine(folder, **changes)
         machine.engine.transfer(
-            11, stream=stream, link="host_to_device", traffic=100_000, address=GLOBAL, nbytes=1 << 18
+            11,
+            stream=stream,
+            link="host_to_device",
+            traffic=100_000,
+            touched=[(GLOBAL, 1 << 18, 0, 1, 0, 1, "received")],
         )
         machine.launch(1)
         assert machine.engine.run(1 << 60)
@@ -383,6 +387,27 @@ def test_what_copies_leave_in_the_l2_is_there_when_they_end(folder: Path) -> Non
 
     assert hits(1) > hits(2)  # in the launch's own stream, and concurrently with the launch
     assert hits(1, **{"l2.copies_fill": False}) == hits(2)
+
+
+def test_what_a_memset_or_a_copy_on_the_device_leaves_is_there_when_it_ends(folder: Path) -> None:
+    def hits(*touched: tuple[int, int, int, int, int, int, str], stream: int = 1) -> int:
+        machine = Machine(folder)
+        machine.engine.transfer(11, stream=stream, link="device", traffic=100_000_000, touched=touched)
+        machine.launch(1)
+        assert machine.engine.run(1 << 60)
+        (record,) = machine.engine.finished()
+        return sum(row["hit"] for row in record["l2"].values())
+
+    size, far = 1 << 18, GLOBAL + (1 << 32)
+    none = hits()
+    everything = hits((GLOBAL, size, 0, 1, 0, 1, "written"))
+    assert everything > none
+    assert hits((GLOBAL, size, 0, 1, 0, 1, "written"), stream=2) == none  # not yet there
+    assert hits((far, size, 0, 1, 0, 1, "read"), (GLOBAL, size, 0, 1, 0, 1, "written")) == everything
+    assert hits((GLOBAL, size, 0, 1, 0, 1, "read"), (far, size, 0, 1, 0, 1, "written")) == everything
+    # By rows and slices: the same memory, and every second kilobyte of it.
+    assert hits((GLOBAL, 1024, 1024, 16, 16384, size >> 14, "written")) == everything
+    assert none < hits((GLOBAL, 1024, 2048, size >> 11, 0, 1, "written")) < everything
 
 
 @pytest.mark.slow

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from simt.result import Result
+
 HERE = Path(__file__).parent / "cuda"
 NAMES = sorted(path.stem for path in HERE.glob("*.cu") if path.stem != "device_code")
 # Options of nvcc in addition to the common ones.
@@ -66,6 +68,18 @@ def test_values_with_timing(name: str, compiled) -> None:
     done = run(*SMALL, "--", str(compiled(name)), "timed")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("ok\n")
+
+
+@pytest.mark.slow
+def test_what_the_l2_holds(compiled, tmp_path: Path) -> None:
+    """With an L2 of 1.25 MiB, past which the program streams 4 MiB."""
+    small = [*SMALL, "--set", "l2.slice.sets=4", "--set", "l2.slice.ways=16"]
+    result = tmp_path / "result.json"
+    done = run(*small, "-o", str(result), "--", str(compiled("residency")), "timed")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok\n")
+    (warning,) = Result.load(result).warnings
+    assert "preferred carve-out" in warning and "no effect" in warning
 
 
 @pytest.mark.slow

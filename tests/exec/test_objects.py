@@ -13,7 +13,17 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "name", ["textures", "pools", "linking", "virtual_memory", "stream_values", "registered", "large_copies"]
+    "name",
+    [
+        "textures",
+        "pools",
+        "linking",
+        "virtual_memory",
+        "stream_values",
+        "registered",
+        "large_copies",
+        "handles",
+    ],
 )
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
     """It compares the results of kernels with its own, and exits with status 0 if they agree."""
@@ -23,9 +33,10 @@ def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:
     assert (done.returncode, done.stdout) == (0, "passed\n"), done.stdout + done.stderr
 
 
-def test_two_devices_have_memory_of_their_own(compiled: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("name", ["two_devices", "handles"])
+def test_two_devices(compiled: Callable[[str], Path], name: str) -> None:
     start = "from simt.cli import main; main()"
     options = ["--functional", "--gpu", "qv100,h100"]
-    command = [sys.executable, "-c", start, "exec", *options, "--", str(compiled("two_devices"))]
+    command = [sys.executable, "-c", start, "exec", *options, "--", str(compiled(name))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "passed\n"), done.stdout + done.stderr

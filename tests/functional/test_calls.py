@@ -388,3 +388,57 @@ def test_lanes_in_different_functions_keep_their_registers() -> None:
         functions=functions,
     )
     assert (got == np.where(LANES >= 16, 3 * LANES + 6, np.uint32(2**32 - 6))).all()
+
+
+VECTORS = """
+.func (.reg .v2 .u32 swapped) swap(.reg .v2 .u32 pair)
+{
+  mov.u32 swapped.x, pair.y; mov.u32 swapped.y, pair.x; ret;
+}
+.func (.reg .v4 .f32 product, .reg .u32 count) scale(.reg .u32 before, .reg .v4 .f32 a, .reg .f32 b)
+{
+  mul.f32 product.x, a.x, b; mul.f32 product.y, a.y, b; mul.f32 product.z, a.z, b; mul.f32 product.w, a.w, b;
+  add.u32 count, before, 1; ret;
+}
+.func (.reg .v2 .f64 o) doubles(.reg .v2 .f64 a) { sub.f64 o.x, a.x, a.y; mov.f64 o.y, a.x; ret; }
+.func (.reg .v2 .b16 o) halves(.reg .v2 .b16 a) { mov.b16 o.x, a.y; add.u16 o.y, a.x, 1; ret; }
+"""
+
+
+def test_vector_registers_as_parameters_and_results() -> None:
+    body = """
+    { .reg .v2 .u32 p; .reg .v4 .f32 f; .reg .v2 .f64 d; .reg .v2 .b16 h; .reg .u32 n, x;
+      mov.u32 p.x, %lane0; add.u32 p.y, %lane0, 100;
+      call (p), swap, (p);
+      cvt.rn.f32.u32 f.x, p.x; cvt.rn.f32.u32 f.y, p.y; mov.f32 f.z, 0f40000000; mov.f32 f.w, 0f40800000;
+      call (f, n), scale, (p.y, f, 0f40400000);
+      cvt.f64.f32 d.x, f.x; cvt.f64.f32 d.y, f.y; call (d), doubles, (d);
+      cvt.u16.u32 h.x, n; mov.b16 h.y, 7; call (h), halves, (h);
+      cvt.rzi.u32.f64 x, d.x; mov.u32 %o, x; cvt.rzi.u32.f64 x, d.y; mad.lo.u32 %o, x, 1000, %o;
+      cvt.rzi.u32.f32 x, f.w; mad.lo.u32 %o, x, 1000000, %o;
+      cvt.u32.u16 x, h.y; mad.lo.u32 %o, x, 16777216, %o; cvt.u32.u16 x, h.x; add.u32 %o, %o, x; }
+    """
+    found = per_lane(body, functions=VECTORS, target="80")
+    # swapped: (lane + 100, lane); times 3; difference 300; count = lane + 1, and one more.
+    x, y = 3 * (LANES + 100), 3 * LANES
+    wanted = (x - y) + 1000 * x + 1_000_000 * 12 + 16777216 * (LANES + 2) + 7
+    assert (found == wanted.astype(np.uint32)).all()
+
+
+def test_a_vector_result_that_is_discarded_and_an_indirect_call() -> None:
+    body = """
+    { .reg .v2 .u32 p; .reg .b64 f;
+      mov.u32 p.x, %lane0; mov.u32 p.y, 5; call (_), swap, (p);
+      mov.u64 f, swap; P: .callprototype (.reg .v2 .u32 _) _ (.reg .v2 .u32 _); call (p), f, (p), P;
+      mad.lo.u32 %o, p.x, 100, p.y; }
+    """
+    assert (per_lane(body, functions=VECTORS, target="80") == 500 + LANES).all()
+
+
+@ptx_only("ptxas passes no register of 128 bits on sm_80")
+def test_registers_of_128_bits_as_parameters() -> None:
+    functions = ".func (.reg .b128 o) same(.reg .b128 a) { mov.b128 o, a; ret; }"
+    body = """{ .reg .b128 q; .reg .b64 x, y;
+      cvt.u64.u32 x, %lane0; mov.b64 y, 0x100000007; mov.b128 q, {x, y};
+      call (q), same, (q); mov.b128 {x, y}, q; shr.u64 y, y, 30; add.u64 x, x, y; cvt.u32.u64 %o, x; }"""
+    assert (per_lane(body, functions=functions) == LANES + 4).all()

@@ -42,11 +42,11 @@ def test_vector_addition(n: int, threads: int) -> None:
 
 
 def test_an_address_beyond_the_array_is_reported_with_its_place() -> None:
-    a = np.zeros(64, np.float32)
+    a = np.zeros(128, np.float32)
     with pytest.raises(_engine.functional.ProgramFault, match="illegal address") as error:
         Device(VECADD).run("vecadd", a, a, a, 1000, grid=(8, 1, 1), block=(128, 1, 1))
     fault = error.value
-    assert (fault.kernel, fault.block, fault.thread) == ("vecadd", (0, 0, 0), (64, 0, 0))
+    assert (fault.kernel, fault.block, fault.thread) == ("vecadd", (1, 0, 0), (0, 0, 0))
     assert fault.instruction.startswith("ld.global.f32 %f1, [%rd8]" if CODE == "ptx" else "LDG.E R")
     assert "0 bytes behind the end of" in str(fault)
 

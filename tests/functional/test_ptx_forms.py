@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from simt.errors import CompileError, PtxError
-from support.ptx import CODE, Device
+from support.ptx import CODE, Device, per_lane
 
 PAIR = ".global .u32 g[2] = {5, 6};"
 FUNCTION = ".func (.reg .pred r) f(.reg .pred a) { not.pred r, a; ret; }"
@@ -112,3 +114,47 @@ def test_form(name: str) -> None:
 def test_what_no_form_is(body: str, module: str, message: str) -> None:
     with pytest.raises(PtxError, match=message):
         Device(kernel(body, module))
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("add.u32 %o, %i0+1, %i0;", lambda x: 2 * x + 1),
+        ("add.u32 %o, %i0, %i0+-1;", lambda x: 2 * x - 1),
+        ("mov.u32 %o, %i0+2*3;", lambda x: x + 6),
+        ("mov.u32 %o, %i0+(1+1)+2;", lambda x: x + 4),
+        ("mul.lo.u32 %o, %i0+1, %i0+2;", lambda x: (x + 1) * (x + 2)),
+        ("{ .reg .pred p; setp.lt.u32 p, %i0+1, 5; selp.u32 %o, 1, 0, p; }", lambda x: x + 1 < 5),
+        ("{ .reg .b64 t; cvt.u64.u32 t, %i0+1; cvt.u32.u64 %o, t; }", lambda x: x + 1),
+        ("{ .reg .b16 h; cvt.u16.u32 h, %i0; cvt.u32.u16 %o, h+65535; }", lambda x: (x - 1) % 65536),
+        (
+            "{ .reg .b64 t; .local .b64 l; cvt.u64.u32 t, %i0; st.local.u64 [l], t+4294967296; "
+            "ld.local.u32 %o, [l+4]; }",
+            lambda x: x // x.dtype.type(1 << 31) + 1,
+        ),
+        (
+            "{ .reg .b32 t, a; .shared .b32 l[32]; mov.u32 a, l; mad.lo.u32 a, %lane0, 4, a; mov.u32 t, 7; "
+            "st.shared.u32 [a], t; atom.shared.add.u32 t, [a], %i0+1; ld.shared.u32 %o, [a]; }",
+            lambda x: x + 8,
+        ),
+    ],
+)
+def test_register_plus_integer(body: str, wanted: Callable[[np.ndarray], np.ndarray]) -> None:
+    """As ptxas reads it: the sum in the size of the register."""
+    x = np.arange(32, dtype=np.uint32)
+    assert (per_lane(body, x, target="80") == wanted(x).astype(np.uint32)).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("mov.u32 %o+1, %i0;", 'found "\\+", expected ; or ,'),
+        ("atom.global.add.u32 %o+1, [%a0], 1;", 'found "\\+", expected ; or ,'),
+        ("{ .reg .pred p; setp.eq.u32 p, %i0, 0; selp.u32 %o, 1, 0, p+1; }", 'found "\\+", expected ; or ,'),
+        ("mov.u32 %o, %i0+1.0;", "found a floating-point number, expected an integer offset"),
+        ("mov.u32 %o, %i0+%i0;", "expected"),
+    ],
+)
+def test_what_no_integer_is_added_to(body: str, why: str) -> None:
+    with pytest.raises(PtxError, match=why):
+        per_lane(body, np.zeros(32, np.uint32), code="ptx")

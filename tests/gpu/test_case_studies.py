@@ -66,6 +66,14 @@ def test_without_a_hash_strides_camp(run) -> None:
 
 
 @pytest.mark.slow
+def test_hints_keep_the_kv_cache(run) -> None:
+    rows, _ = run("kv_cache")
+    _, without, *_ = rows["no hint"]
+    for way in ("KV cache evict_last", "both", "window: KV cache persisting"):
+        assert rows[way][1] < 0.1 * without
+
+
+@pytest.mark.slow
 def test_more_sms_help_what_computes(run) -> None:
     rows, _ = run("half_the_sms")
     assert 1.2 < rows["aes"][2] <= 2.05

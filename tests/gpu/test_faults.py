@@ -93,6 +93,7 @@ def module(request: pytest.FixtureRequest) -> Iterator[Any]:
         functional=request.param.startswith("values"),
         threads=2 if "2 threads" in request.param else 1,
         set={"sm.count": 4},
+        exact_bounds=True,
     )
     yield gpu.compile(SOURCE)
 
@@ -137,7 +138,7 @@ def test_faults_name_their_place_and_the_gpu_lives_on(
 
 
 def test_a_fault_in_a_stream_comes_when_it_is_waited_for() -> None:
-    gpu = simt.GPU("qv100", set={"sm.count": 4})
+    gpu = simt.GPU("qv100", set={"sm.count": 4}, exact_bounds=True)
     module = gpu.compile(SOURCE)
     a, b, stream, other = gpu.zeros(100, np.int32), gpu.zeros(64, np.uint8), gpu.stream(), gpu.stream()
     before = gpu.memory.used
@@ -167,7 +168,8 @@ def test_the_first_block_that_is_at_fault_is_reported() -> None:
     for functional in (True, False):
         found = []
         for threads in (1, 2, 2, 4, 4):
-            gpu = simt.GPU("qv100", functional=functional, threads=threads, set={"sm.count": 4})
+            options = {"functional": functional, "threads": threads, "set": {"sm.count": 4}}
+            gpu = simt.GPU("qv100", exact_bounds=True, **options)
             with pytest.raises(simt.ProgramFault) as error:
                 gpu.compile(source).k[64, 1](np.zeros(100, np.int32))
             found.append((str(error.value), gpu.printed))
@@ -397,4 +399,4 @@ def test_strings_of_printf_that_are_nowhere() -> None:
     with pytest.raises(simt.ProgramFault, match="illegal address"):
         module.k[1, 1](np.frombuffer(b"%s\0", np.uint8), 2**40)
     with pytest.raises(simt.ProgramFault, match="behind the end of"):
-        module.k[1, 1](np.frombuffer(b"no end", np.uint8), 0)
+        module.k[1, 1](np.full(512, ord("x"), np.uint8), 0)

@@ -427,3 +427,156 @@ def test_a_restored_cache_goes_on_as_the_first(
     assert two.modified_lines() == one.modified_lines()
     for sector, written in after:
         assert use(two, sector, written, True) == use(one, sector, written, True)
+
+
+def full(ways: int = 4, **changes: Any) -> Any:
+    """A cache of one set of four ways that holds the lines 0 to 3, the first the oldest."""
+    c = cache(ways=ways, **changes)
+    for line in range(ways):
+        read_in(c, line * LINE)
+    return c
+
+
+def held(c: Any, lines: int = 12) -> list[int]:
+    return [line for line in range(lines) if c.contains(line * LINE)]
+
+
+def read_as(c: Any, line: int, eviction: str) -> None:
+    if c.access(line * LINE, eviction=eviction) != "hit":
+        c.fill(line * LINE)
+        c.ready()
+    c.misses()
+
+
+def test_lines_evicted_first_go_before_older_ones() -> None:
+    c = full()
+    read_as(c, 2, "first")  # also the most recently used
+    read_as(c, 4, "default")
+    assert held(c) == [0, 1, 3, 4]
+    read_as(c, 5, "first")
+    read_as(c, 6, "first")  # takes the place of 5: a stream occupies one line
+    assert held(c) == [1, 3, 4, 6]
+
+
+def test_lines_evicted_last_outlast_a_stream() -> None:
+    c = full()
+    read_as(c, 0, "last")
+    for line in range(4, 12):
+        read_as(c, line, "default")
+    assert held(c) == [0, 9, 10, 11]
+    read_as(c, 0, "default")  # a plain access leaves the priority as it is
+    for line in range(1, 5):
+        read_as(c, line, "default")
+    assert 0 in held(c)
+    read_as(c, 0, "normal")
+    for line in range(5, 9):
+        read_as(c, line, "default")
+    assert held(c) == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(("protected", "kept"), [(0, []), (1, [2]), (2, [1, 2]), (3, [0, 1, 2])])
+def test_as_many_lines_are_protected_as_are_set_aside(protected: int, kept: list[int]) -> None:
+    """The most recently used ones; the others are like any line."""
+    c = full()
+    c.set_protected_ways(protected)
+    for line in range(3):
+        read_as(c, line, "last")
+    for line in range(4, 8):
+        read_as(c, line, "default")
+    assert [line for line in held(c) if line < 3] == kept
+
+
+def test_a_stream_of_protected_lines_keeps_the_newest() -> None:
+    c = full()
+    c.set_protected_ways(2)
+    for line in range(4, 10):
+        read_as(c, line, "last")
+    for line in (10, 11, 0, 1):
+        read_as(c, line, "default")
+    assert held(c) == [0, 1, 8, 9]
+
+
+def test_reset_lines_are_like_any_line() -> None:
+    c = full()
+    for line in range(3):
+        read_as(c, line, "last")
+    c.reset_protected()
+    for line in range(4, 8):
+        read_as(c, line, "default")
+    assert held(c) == [4, 5, 6, 7]
+
+
+def test_an_access_that_leaves_the_order_unchanged_is_no_use() -> None:
+    c = full()
+    read_as(c, 0, "unchanged")
+    read_as(c, 4, "default")
+    assert held(c) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("which", ["l1", "l2"])
+@pytest.mark.parametrize("allocation", ["on_miss", "on_fill"])
+def test_without_allocation_a_miss_takes_no_line(which: str, allocation: str) -> None:
+    c = cache(which, allocation=allocation)
+    for line in (0, 1):
+        read_in(c, line * LINE)
+    assert c.access(2 * LINE, token=7, eviction="no_allocate") == "miss"
+    c.fill(2 * LINE)
+    assert c.ready() == [7]
+    assert held(c) == [0, 1]
+    assert c.access(0, eviction="no_allocate") == "hit"
+    c.misses()
+    # One that would take a line, merged with it, takes it.
+    assert c.access(2 * LINE, token=8, eviction="no_allocate") == "miss"
+    assert c.access(2 * LINE, token=9) in ("miss", "hit_reserved")
+    assert len(c.misses()) == 1
+    c.fill(2 * LINE)
+    assert c.ready() == [8, 9]
+    assert held(c) == [0, 2]
+
+
+def test_priorities_are_part_of_what_a_cache_holds() -> None:
+    c = full()
+    read_as(c, 0, "last")
+    other = cache(ways=4)
+    other.restore(c)
+    for line in range(4, 8):
+        read_as(other, line, "default")
+    assert held(other) == [0, 5, 6, 7]
+
+
+@pytest.mark.parametrize("custom", ["lru", "fifo"])
+def test_priorities_precede_the_replacement_policy(custom: str) -> None:
+    c = full(replacement=custom)
+    read_as(c, 0, "last")
+    read_as(c, 4, "default")
+    assert held(c) == [0, 2, 3, 4]
+
+
+# Cache policies as ptxas 13.0 makes them, from the upper half of the 64 bits.
+@pytest.mark.parametrize(
+    ("policy", "shares"),
+    [
+        (0, {"default": 1.0}),
+        (0x14F0000000000000, {"last": 1.0}),
+        (0x1270000000000000, {"first": 0.5, "default": 0.5}),
+        (0x1630000000000000, {"normal": 0.25, "default": 0.75}),
+        (0x1000000000000000, {"default": 1.0}),
+        (0x1540000000000000, {"last": 5 / 16, "first": 11 / 16}),
+    ],
+)
+def test_policies_hold_for_their_share_of_the_lines(policy: int, shares: dict[str, float]) -> None:
+    names = ["default", "normal", "first", "last"]
+    lines = 4096
+    found = [names[testing.eviction_of(policy, line * LINE)] for line in range(lines)]
+    assert {name: found.count(name) / lines for name in set(found)} == pytest.approx(shares, abs=0.03)
+    # All sectors of a line have the same.
+    assert all(testing.eviction_of(policy, 32 * s) == testing.eviction_of(policy, 0) for s in range(4))
+
+
+def test_a_range_policy_holds_for_its_blocks() -> None:
+    """64 blocks of 16 KiB from 16 MiB on, of a range of 2 MiB: the primary priority, evicted last."""
+    start, count, size = (16 << 20) >> 14, 64, 2
+    policy = 3 << 59 | 2 << 57 | 1 << 56 | size << 52 | (start & 127) << 44 | count << 37
+    inside, before, after = 16 << 20, (16 << 20) - 1, (17 << 20)
+    assert testing.eviction_of(policy, inside) == testing.eviction_of(policy, after - 1) == 3
+    assert testing.eviction_of(policy, before) == testing.eviction_of(policy, after) == 2

@@ -56,6 +56,30 @@ def test_a_slice_s_first_line_is_in_the_set_of_its_local_address() -> None:
     assert free - m.free_l2_lines == cache.ways
 
 
+@pytest.mark.parametrize("gpu", ["qv100-accelsim", "a100", "h100"])
+def test_what_is_set_evicts_what_was_there_and_its_end_stays(gpu: str) -> None:
+    """Three times the L2, as benchmarks empty it: no set keeps an older line."""
+    spec = load_spec(gpu)
+    size, before = spec.l2_lines * 128, BASE + (1 << 36)
+    m = testing.Memory(spec.native())
+    m.insert(before, size // 4)
+    m.insert(BASE, 3 * size, True)
+    assert m.free_l2_lines == 0
+    old = [(100 + 4 * i, 0, before + 4096 * i, False) for i in range(64)]
+    m.run(old, 60_000, 8)
+    assert m.counter("dram_reads") == len(old)
+    new = [(70_000 + 4 * i, 0, BASE + 3 * size - 4096 * (i + 1), False) for i in range(64)]
+    m.run(new, 130_000, 8)
+    assert m.counter("dram_reads") == len(old)
+
+
+def test_an_insertion_of_any_size_takes_what_one_of_the_l2_takes() -> None:
+    """A terabyte would take hours, line by line."""
+    m = memory("a100")
+    m.insert(BASE, 1 << 40, True)
+    assert m.free_l2_lines == 0
+
+
 def test_writes_are_acknowledged_without_dram() -> None:
     m = memory()
     assert m.run([(100, 0, BASE, True)], 1000, 8) == [(266, 0, BASE, True)]

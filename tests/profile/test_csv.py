@@ -1,5 +1,6 @@
 """CSV tables of Nsight Systems, Nsight Compute, rocprofv3 and Accel-Sim."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from support.profiles import (
     NCU_DETAILS,
     NCU_RAW,
     ROCPROF_CSV,
+    SEMICOLONS,
     TRACER_STATS,
 )
 
@@ -184,3 +186,38 @@ def test_get_stats(tmp_path: Path) -> None:
     assert "2 configurations; only the first, QV100-SASS, is read" in turned.warnings[0]
     with pytest.raises(ProfileError, match=r"expected statistics per kernel: get_stats\.py -k -K"):
         read(tmp_path, "\n".join(rows[:4]))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_utf_16(tmp_path: Path, encoding: str, packed: bool) -> None:
+    """As PowerShell's `>` writes what `ncu --csv` prints, also without its byte order mark."""
+    path = tmp_path / "x"
+    path.write_text(NCU_RAW)
+    expected = read_profile(path)
+    data = NCU_RAW.replace("\n", "\r\n").replace("output of", "sortie \u00e9\U0001f600 of").encode(encoding)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert read_profile(path).launches.to_dicts() == expected.launches.to_dicts()
+
+
+def test_damaged_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(NCU_RAW.encode("utf-16")[:-1])
+    with pytest.raises(ProfileError, match="damaged text in UTF-16"):
+        read_profile(path)
+
+
+def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text(SEMICOLONS)
+    profile = read_profile(path)
+    assert profile.launches["name"].to_list() == ["f(float *, int)", "g()"]
+    assert profile.launches["duration_ns"].to_list() == [1234560.0, 12000.0]
+    assert profile.launches["dram__bytes.sum"].to_list() == [500000.0, 1250000.0]
+    assert profile.launches["smsp__inst_executed.sum"].to_list() == [1234.0, 1234567.0]
+    # Decimal points stay what they are where there is no decimal comma.
+    path.write_text("name;duration_ns;a__b.sum\nf;1.234;0.5\n")
+    profile = read_profile(path)
+    assert profile.launches["duration_ns"].to_list() == [1.234]
+    path.write_text("name\tduration_ns\nf<a, b>\t1.5\n")
+    assert read_profile(path).launches["name"].to_list() == ["f<a, b>"]

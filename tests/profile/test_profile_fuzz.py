@@ -22,11 +22,16 @@ from support.profiles import (
     NCU_RAW,
     NVPROF_METRICS,
     NVPROF_TIMES,
+    ROCPROF_COUNTERS,
     ROCPROF_CSV,
+    ROCPROF_V1,
+    ROCPROF_V2,
+    SEMICOLONS,
     TRACER_STATS,
     kineto_text,
     nsys_database,
     nsys_statements,
+    rocpd_statements,
     rocprof_data,
 )
 
@@ -34,6 +39,11 @@ from support.profiles import (
 def _sqlite(folder: Path) -> bytes:
     # Small pages, so that damage affects rows and not padding.
     return nsys_database(folder / "made", ["PRAGMA page_size = 512", *nsys_statements()]).read_bytes()
+
+
+def _rocpd(schema: int) -> Callable[[Path], bytes]:
+    small = "PRAGMA page_size = 512"
+    return lambda folder: nsys_database(folder / "made", [small, *rocpd_statements(schema)]).read_bytes()
 
 
 def _parquet(folder: Path) -> bytes:
@@ -58,6 +68,13 @@ SAMPLES: dict[str, Callable[[Path], bytes]] = {
     "kineto gz": lambda _: gzip.compress(kineto_text().encode()),
     "rocprof json": lambda _: json.dumps(rocprof_data()).encode(),
     "rocprof csv": lambda _: ROCPROF_CSV.encode(),
+    "rocprof counters": lambda _: ROCPROF_COUNTERS.encode(),
+    "rocprofv2 csv": lambda _: ROCPROF_V2.encode(),
+    "rocprof csv of version 1": lambda _: ROCPROF_V1.encode(),
+    "rocpd 3": _rocpd(3),
+    "rocpd 4": _rocpd(4),
+    "utf-16": lambda _: NCU_RAW.encode("utf-16"),
+    "semicolons": lambda _: SEMICOLONS.encode(),
     "tracer stats": lambda _: TRACER_STATS.encode(),
     "get_stats": lambda _: GET_STATS.encode(),
     "parquet": _parquet,

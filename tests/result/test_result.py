@@ -247,7 +247,10 @@ def test_directory_holds_parquet(result: Result, tmp_path: Path) -> None:
     [
         ("{", "line 1: not JSON"),
         ("[]", "schema is None, expected 'simt.result/1'"),
-        ('{"schema": "simt.result/3"}', "schema is 'simt.result/3'"),
+        ('{"schema": "simt.result/4"}', "schema is 'simt.result/4'"),
+        ('{"schema": "simt.result/3", "launches": {}}', "broken Result: launches is not a list of blocks"),
+        ('{"schema": "simt.result/3", "launches": [[]]}', "broken Result: launches is not an object"),
+        pytest.param("9" * 10_000, "not a Result: Exceeds the limit", id="a long number"),
         ('{"schema": "simt.result/1", "machine": {}}', "broken Result"),
         ('{"schema": "simt.result/2", "launches": []}', "broken Result: launches is not an object"),
         (b"\xff\xfe", "cannot read"),

@@ -116,7 +116,9 @@ def test_ctrl_c_gives_what_is_finished() -> None:
 def test_ctrl_c_in_the_last_slice_loses_nothing() -> None:
     with installed([Kernel(1, "only", (1, 1, 1))]):
         engine().before_run = lambda gpu: gpu.cycle >= 1000 and signal.raise_signal(signal.SIGINT)
-        assert simt.simulate("input").status == "complete"
+        with pytest.raises(Interrupted) as caught:
+            simt.simulate("input")
+    assert caught.value.result.status == "complete" and len(caught.value.result.launches) == 1
 
 
 def test_resume_goes_on_where_it_stopped() -> None:

@@ -92,6 +92,12 @@ def test_control_bits(high: int, expected: Control, text: str) -> None:
 def test_operands_are_split_outside_brackets() -> None:
     assert _operands("") == []
     assert _operands("R1") == ["R1"]
+    assert _operands("R5[R2.64]") == _operands("R5,[R2.64]") == ["R5", "[R2.64]"]
+    for glued in ("R3desc,[UR4][R2.64],P0", "R3desc[UR4][R2.64],P0", "R3,desc[UR4][R2.64],P0"):
+        assert _operands(glued) == ["R3", "desc[UR4][R2.64]", "P0"]
+    assert _operands("R4.64desc,[UR4][R2]") == ["R4.64", "desc[UR4][R2]"]
+    assert _operands("desc,[UR4][R2.64],R5") == ["desc[UR4][R2.64]", "R5"]
+    assert _operands("R24,gdesc[UR8],!UPT") == ["R24", "gdesc[UR8]", "!UPT"]
     assert _operands("R2,desc[UR4][R4.64+0x10],c[0x0][0x28],{R1,R2}") == [
         "R2", "desc[UR4][R4.64+0x10]", "c[0x0][0x28]", "{R1,R2}",
     ]  # fmt: skip

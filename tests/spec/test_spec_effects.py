@@ -62,6 +62,7 @@ def memory(warp: Warp, seed: int) -> None:
         warp.memory("ATOMG.E.ADD", lanes(GLOBAL + 64 * i, 4), 4, 16, (2,))
         warp.memory("RED.E.ADD", lanes(GLOBAL + 4 * i, 0), 4, None, (2, 8))
         warp.memory("LDG.E.STRONG.GPU", lanes(base + 256 * i, 8), 4, 17, (2,))
+        warp.memory("LDG.E.EF", lanes(base + 2048 * i, 64), 4, 18, (2,))
         warp.op("FFMA", 20, (8, 9, 12))
         if i == 3:
             warp.op("MEMBAR.SC.GPU")
@@ -293,6 +294,13 @@ def test_every_field_acts_or_refuses(
     folders = workloads(tmp_path_factory.getbasetemp() / "effects")
     fields = [path for path in FIELDS if path.rpartition(".")[0] == section]
     assert [path for path in fields if not any(acts(folder, gpu, path) for folder in folders)] == []
+
+
+def test_the_ways_of_an_adaptive_l1_are_refused() -> None:
+    """They follow from unified_bytes, so another number would have no effect."""
+    with pytest.raises(SpecError, match=r"l1.cache.ways: has no effect with l1.adaptive"):
+        load_spec("h100", {"l1.cache.ways": 8})
+    assert load_spec("h100", {"l1.cache.ways": 8, "l1.adaptive": False}).l1.cache.ways == 8
 
 
 def test_programs_see_what_timing_does_not() -> None:

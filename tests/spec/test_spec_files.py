@@ -1,5 +1,6 @@
 """Reading, inheriting, overriding and writing specification files."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,71 @@ def test_any_value_is_taken_or_refused(path: str, value: object) -> None:
         assert str(error).startswith("qv100: ")
     else:
         assert load_spec(spec).hash == spec.hash
+
+
+@pytest.mark.parametrize(
+    ("product", "shipped"),
+    [
+        ("v100", "qv100"),
+        ("V100-SXM2-32GB", "qv100"),
+        ("Tesla V100-SXM2-16GB", "qv100"),
+        ("a100-80gb", "a100"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA A100 80GB PCIe", "a100-pcie"),
+        ("h100-sxm5", "h100"),
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H100 PCIe", "h100-pcie"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090"),
+        ("TITAN V", "titanv"),
+        ("AMD Instinct MI100", "mi100"),
+    ],
+)
+def test_products_are_known_by_their_names(product: str, shipped: str) -> None:
+    assert load_spec(product).hash == load_spec(shipped).hash
+    assert load_spec(product).name == shipped
+
+
+@pytest.mark.parametrize("product", ["a100-40gb", "NVIDIA A100-SXM4-40GB", "rtx2060 super", "h100-nvl"])
+def test_other_products_are_no_shipped_gpu(product: str) -> None:
+    with pytest.raises(SpecError, match="there is no GPU called") as error:
+        load_spec(product)
+    assert "did you mean" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("64KiB", 1 << 16), ("64 KB", 1 << 16), ("64k", 1 << 16), ("65536", 1 << 16)],
+)
+def test_sizes_with_units(text: str, number: int) -> None:
+    """Of fields that count bytes, alone and in lists; elsewhere they are refused with the field's range."""
+    spec = load_spec("h100", {"shared_memory.bytes": text})
+    assert spec.shared_memory.bytes == number
+    options = load_spec("h100", [f"l1.carve_out_options=[0, {text}, 228KiB]"]).l1.carve_out_options
+    assert list(options) == [0, number, 228 << 10]
+    options = load_spec("h100", [f"l1.carve_out_options=[0, {text}, 228KiB]"]).l1.carve_out_options
+    assert list(options) == [0, number, 228 << 10]
+
+
+def test_sizes_that_are_none() -> None:
+    with pytest.raises(
+        SpecError, match=r"cannot read the value '64XB', expected 0 to .* bytes, or a size such as 64KiB"
+    ):
+        load_spec("h100", ["l1.unified_bytes=64XB"])
+    with pytest.raises(SpecError, match=r"sm\.count: cannot read the value '64KB', expected 1 to"):
+        load_spec("h100", ["sm.count=64KB"])
+
+
+def test_what_must_change_with_the_unified_memory_is_one_error() -> None:
+    """Taking the error's advice suffices, at any size."""
+    for size in ("64KiB", "128KiB", "192KiB"):
+        with pytest.raises(SpecError) as error:
+            load_spec("h100", [f"l1.unified_bytes={size}"])
+        (line,) = str(error.value).splitlines()
+        advice = re.findall(r"([a-z0-9_.]+) = (\[[^\]]*\]|\d+)", line)
+        assert len(advice) >= 2
+        spec = load_spec("h100", {"l1.unified_bytes": size, **dict(advice)})
+        assert spec.l1.unified_bytes == int(size.removesuffix("KiB")) << 10
+    with pytest.raises(
+        SpecError, match=r"l1.unified_bytes: found 1000, expected whole ways of \d+ bytes, such as"
+    ):
+        load_spec("h100", ["l1.unified_bytes=1000"])

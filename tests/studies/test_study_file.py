@@ -66,6 +66,27 @@ def test_fields_that_change_together_are_one_axis(tmp_path: Path) -> None:
     assert study.points[1].row["address_map.channels"] == 16
 
 
+def test_lists_are_values_of_fields_that_take_lists(tmp_path: Path) -> None:
+    text = """inputs = ["small.py"]
+    gpus = ["h100"]
+    [set]
+    l1.carve_out_options = [[0, 233472], [0, 131072, 233472]]
+    """
+    points = load(tmp_path, text).points
+    assert [p.columns["l1.carve_out_options"] for p in points] == ["[0, 233472]", "[0, 131072, 233472]"]
+    assert [json.loads(p.specification)["l1"]["carve_out_options"] for p in points] == [
+        [0, 233472],
+        [0, 131072, 233472],
+    ]
+    both = 'both = [{ name = "whole" }, { name = "less", l1.carve_out_options = [0, 233472] }]'
+    points = load(
+        tmp_path, text.replace("l1.carve_out_options = [[0, 233472], [0, 131072, 233472]]", both)
+    ).points
+    assert [len(json.loads(p.specification)["l1"]["carve_out_options"]) > 2 for p in points] == [True, False]
+    with pytest.raises(StudyError, match="or a list of them for a field that takes a list"):
+        load(tmp_path, text.replace("[0, 233472],", "[0, [1]],"))
+
+
 def test_seeds_that_nothing_takes_add_no_points(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("def main(gpu):\n    pass\n")
     study = load(tmp_path, 'inputs = ["small.py", "plain.py"]\nseeds = [0, 1, 2]\n')

@@ -205,9 +205,14 @@ class FakeGpu:
         self.copies.append((address, nbytes))
 
     def launch(
-        self, source: int, launch_id: int, after: list[int] | None = None, controller: object = None
+        self,
+        source: int,
+        launch_id: int,
+        after: list[int] | None = None,
+        controller: object = None,
+        window: object = None,
     ) -> None:
-        assert controller is None and not after
+        assert controller is None and not after and window is None
         start = self._queue[-1][2] if self._queue else 0
         self._queue.append((launch_id, source, start + LATENCY + source * CTA_CYCLES))
 
@@ -221,6 +226,9 @@ class FakeGpu:
         end = self._queue[-1][2] if self._queue else 0
         self.cycle = min(self.cycle + max_cycles, end)
         return self.cycle == end
+
+    def describe_work(self) -> str:
+        return ""
 
     def finished_transfers(self) -> list[tuple[int, int, int]]:
         return []

@@ -95,6 +95,14 @@ output of the program, with "quotes" and, commas
 ==PROF== Disconnected from process 7
 """
 
+SEMICOLONS = """\
+"ID";"Process ID";"Kernel Name";"Stream";"Block Size";"Grid Size";"Device";"CC";"gpu__time_duration.sum";\
+"dram__bytes.sum";"smsp__inst_executed.sum"
+"";"";"";"";"";"";"";"";"us";"Mbyte";"inst"
+"0";"7";"f(float *, int)";"7";"(128, 1, 1)";"(8, 1, 1)";"0";"9.0";"1.234,56";"0,5";"1.234"
+"1";"7";"g()";"7";"(128, 1, 1)";"(8, 1, 1)";"0";"9.0";"12";"1,25";"1.234.567"
+"""
+
 NCU_DETAILS = """\
 "ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",\
 "Device","CC",\
@@ -219,6 +227,92 @@ ROCPROF_CSV = """\
 "KERNEL_DISPATCH","Agent 4",1,1,85,1,10,"void f<float>(float*, int)",1,1551874061244694,1551874061255734,\
 0,0,8,0,16,64,1,1,1024,1024,1
 """
+
+ROCPROF_COUNTERS = """\
+"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id","Grid_Size","Kernel_Id",\
+"Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count",\
+"Counter_Name","Counter_Value","Start_Timestamp","End_Timestamp"
+2,2,4,1,77,77,1000,13,"g(float*, int) [clone .kd]",64,512,0,8,4,16,"SQ_WAVES",16.000000,1551874061259214,\
+1551874061270254
+1,1,4,1,77,77,4096,10,"void f<float>(float*, int)",256,0,0,8,0,16,"SQ_WAVES",64.000000,1551874061244694,\
+1551874061255734
+1,1,4,1,77,77,4096,10,"void f<float>(float*, int)",256,0,0,8,0,16,"OccupancyPercent",4.34259040e-02,\
+1551874061244694,1551874061255734
+1,1,4,1,77,77,4096,10,"void f<float>(float*, int)",256,0,0,8,0,16,"SQ_WAVES",6,1551874061244694,\
+1551874061255734
+"""
+
+ROCPROF_V2 = """\
+Dispatch_ID,GPU_ID,Queue_ID,Queue_Index,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,\
+Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,Start_Timestamp,End_Timestamp,\
+Correlation_ID,SQ_WAVES,SQ_IDLE
+1,2,3,0,77,77,4096,256,128,0,64,8,32,64,"void f<float>(float*, int)",1000,1300,1,64
+2,2,3,0,77,77,100,64,0,0,16,0,32,64,"g.kd",2000,2500,2,
+"""
+
+ROCPROF_V1 = """\
+"Index","KernelName","gpu-id","queue-id","queue-index","pid","tid","grd","wgr","lds","scr","arch_vgpr",\
+"accum_vgpr","sgpr","wave_size","sig","obj","SQ_WAVES","DispatchNs","BeginNs","EndNs","CompleteNs","DurationNs"
+0,"f(float*) [clone .kd]",1,0,0,9,9,512,128,0,0,8,4,16,64,"0x0","0x7f",8,10,20,120,130,100
+"""
+
+
+def rocpd_statements(schema: int = 3, run: str = "_0001") -> list[str]:
+    """A rocpd database, by ROCprofiler-SDK's `rocpd_tables.sql`: two dispatches out of order on the second of
+    two GPUs, a copy, a counter of two instances, and views without the run's id."""
+
+    def table(name: str, columns: str, *rows: str) -> list[str]:
+        made = [f"CREATE TABLE `{name}{run}` (id INTEGER PRIMARY KEY, guid TEXT, {columns})"]
+        made += [f"INSERT INTO `{name}{run}` VALUES ({row})" for row in rows]
+        return [*made, f"CREATE VIEW IF NOT EXISTS `{name}` AS SELECT * FROM `{name}{run}`"] if run else made
+
+    start = 1 << 60  # so late that a float64 cannot resolve nanoseconds
+    sizes = "workgroup_size_x, workgroup_size_y, workgroup_size_z, grid_size_x, grid_size_y, grid_size_z"
+    statements = [
+        *table("rocpd_metadata", "tag TEXT, value TEXT", f"1, 'g', 'schema_version', '{schema}'"),
+        *table("rocpd_info_process", "nid, pid, command", "5, 'g', 1, 4242, './app'"),
+        *table(
+            "rocpd_info_agent", "type, absolute_index, logical_index, type_index, name, product_name",
+            "1, 'g', 'CPU', 0, 0, 0, 'EPYC', 'AMD EPYC'",
+            "2, 'g', 'GPU', 1, 1, 0, 'gfx90a', 'AMD Instinct MI210'",
+            "3, 'g', 'GPU', 2, 2, 1, 'gfx942', 'AMD Instinct MI300X'",
+        ),
+        *table(
+            "rocpd_info_kernel_symbol",
+            "kernel_name, display_name, arch_vgpr_count, accum_vgpr_count, extdata",
+            """1, 'g', '_Z1fi.kd', 'f', 12, 4, '{"demangled_kernel_name": "f(int) [clone .kd]"}'""",
+            "2, 'g', '_Z1gv.kd', 'g()', 8, 0, '{}'",
+        ),
+        *table("rocpd_info_pmc", "name, symbol", "1, 'g', 'SQ_WAVES', 's'", "2, 'g', 'GRBM_COUNT', 's'"),
+        *table("rocpd_pmc_event", "event_id, pmc_id, value",
+               "1, 'g', 8, 1, 5.0", "2, 'g', 8, 1, 6.5", "3, 'g', 9, 2, 7"),
+    ]  # fmt: skip
+    if schema == 3:
+        return [
+            *statements,
+            *table(
+                "rocpd_kernel_dispatch",
+                "pid, agent_id, kernel_id, dispatch_id, stream_id, start, end, group_segment_size, "
+                f"{sizes}, event_id",
+                f"1, 'g', 5, 3, 2, 2, 7, {start + 500}, {start + 700}, 64, 128, 2, 1, 1000, 6, 1, 9",
+                f"2, 'g', 5, 3, 1, 1, 7, {start}, {start + 100}, 0, 256, 1, 1, 256, 1, 1, 8",
+            ),
+            *table("rocpd_memory_copy", "pid, start, end", f"1, 'g', 5, {start}, {start + 40}"),
+        ]
+    return [
+        *statements,
+        *table("rocpd_track", "nid, pid, agent_id, stream_id", "1, 'g', 1, 5, 3, 7"),
+        *table("rocpd_timestamp", "value",
+               *(f"{i}, 'g', {start + at}" for i, at in enumerate((500, 700, 0, 100, 40), 1))),
+        *table(
+            "rocpd_kernel_dispatch",
+            f"track_id, kernel_id, dispatch_id, start_id, end_id, group_segment_size, {sizes}, event_id",
+            "1, 'g', 1, 2, 2, 1, 2, 64, 128, 2, 1, 1000, 6, 1, 9",
+            "2, 'g', 1, 1, 1, 3, 4, 0, 256, 1, 1, 256, 1, 1, 8",
+        ),
+        *table("rocpd_memory_copy", "track_id, start_id, end_id", "1, 'g', 1, 3, 5"),
+    ]  # fmt: skip
+
 
 TRACER_STATS = """\
 kernel id, kernel mangled name, grid_dimX, grid_dimY, grid_dimZ, #blocks, block_dimX, block_dimY,\

@@ -2,6 +2,8 @@
 
 import triton
 import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
 
 
 @triton.jit
@@ -140,3 +142,22 @@ def attention_by_maps(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.cons
         total = tl.dot(powers.to(tl.float16), values.load([first, 0]), total * fade[:, None])
         highest = now
     results.store([start, 0], (total / norm[:, None]).to(tl.float16))
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 128}, num_warps=4)],
+    key=["n"],
+    prune_configs_by={"early_config_prune": lambda configs, named, **kwargs: configs[named["n"] > 1000 :]},
+)
+@triton.heuristics({"EVEN": lambda named: named["n"] % named["BLOCK"] == 0})
+@triton.jit
+def tuned_twice(x, out, n, EVEN: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, 2 * tl.load(x + i, i < n, other=0) + EVEN, i < n)
+
+
+@gluon.jit
+def gluon_copy(x, out, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    gl.store(out + i, gl.load(x + i, mask=i < n), mask=i < n)

@@ -13,7 +13,7 @@ import zstandard
 from slow_reader import cta, header, read_file, read_text
 
 from simt.errors import TraceError
-from simt.trace import Copy, check_trace, open_trace
+from simt.trace import Copy, check_trace, convert, open_trace, to_text
 from simt.trace.regroup import grouped_windows
 
 LINES = [
@@ -244,3 +244,75 @@ def test_a_launch_list_of_any_usual_name(name: str, tmp_path: Path) -> None:
     (tmp_path / "kernel-7.traceg").write_text(TEXT)
     (tmp_path / name).write_text("kernel-7.traceg\n")
     assert [k.path.name for k in open_trace(tmp_path / name).kernels] == ["kernel-7.traceg"]
+
+
+@pytest.mark.parametrize("extra", ["", ".xz"])
+def test_folders_of_contexts(extra: str, tmp_path: Path) -> None:
+    """As Accel-Sim's tracer writes them: a folder for each context, with a launch list of its own."""
+    for context, name in (("ctx_0x55d0c90b7720", "second"), ("ctx_0x55d0c8f0a1b0", "first")):
+        folder = tmp_path / "traces" / context
+        folder.mkdir(parents=True)
+        text = (header(kernel_name=name) + cta("0,0,0", ["0000 1 0 EXIT 0 0 0"])).encode()
+        (folder / f"kernel-1.traceg{extra}").write_bytes(lzma.compress(text) if extra else text)
+        (folder / "kernelslist.g").write_text(f"MemcpyHtoD,0x10,64\nkernel-1.traceg{extra}\n{name}\n")
+    trace = open_trace(tmp_path / "traces")
+    assert [c.name if not isinstance(c, Copy) else c.bytes for c in trace.commands] == [
+        64,
+        "first",
+        64,
+        "second",
+    ]
+    assert trace.warnings == [
+        "ctx_0x55d0c8f0a1b0: kernelslist.g: 1 line with the unknown command 'first' skipped",
+        "ctx_0x55d0c90b7720: kernelslist.g: 1 line with the unknown command 'second' skipped",
+        "the launches of 2 contexts (ctx_0x55d0c8f0a1b0, ctx_0x55d0c90b7720) follow one another, context by "
+        "context",
+    ]
+    assert [k.counts["instructions"] for k in trace.kernels] == [1, 1]
+    assert all(report.problem is None for report in check_trace(tmp_path / "traces")[0])
+    # A list of its own comes first, and a context without one is an error that names it.
+    (tmp_path / "traces" / "ctx_0x55d0c8f0a1b0" / "kernelslist.g").unlink()
+    with pytest.raises(
+        TraceError, match=r"ctx_0x55d0c8f0a1b0: expected a launch list.*such as kernel-1\.traceg"
+    ):
+        open_trace(tmp_path / "traces")
+    (tmp_path / "traces" / "kernelslist.g").write_text("MemcpyHtoD,0x10,64\n")
+    assert open_trace(tmp_path / "traces").commands == [Copy(16, 64)]
+
+
+def test_negative_streams(tmp_path: Path) -> None:
+    """Old tracers number the default stream -1; it is kept through the store and back to text."""
+    path = tmp_path / "kernel-1.traceg"
+    path.write_text(header(cuda_stream_id=-1) + cta("0,0,0", ["0000 1 0 EXIT 0 0 0"]))
+    assert open_trace(path).kernels[0].stream == (1 << 64) - 1
+    convert(path, tmp_path / "a.simt")
+    to_text(tmp_path / "a.simt", tmp_path / "text")
+    again = tmp_path / "text" / "kernel-1.traceg"
+    assert "-cuda stream id = -1\n" in again.read_text()
+    assert open_trace(again).kernels[0].stream == (1 << 64) - 1
+    path.write_text(header(cuda_stream_id="-") + cta("0,0,0", ["0000 1 0 EXIT 0 0 0"]))
+    with pytest.raises(TraceError, match="found '-' where a stream number was expected"):
+        open_trace(path)
+
+
+def test_check_notes_null_addresses(tmp_path: Path) -> None:
+    """Of global memory, in all forms of address lists; shared memory may begin at 0."""
+    lines = [
+        "0000 ffffffff 1 R4 LDG.E 1 R4 4 1 0x0 0 0",
+        "0000 ffffffff 1 R4 LDG.E 1 R4 4 1 0xffc 4 0",
+        "0000 ffffffff 1 R4 LDG.E 1 R4 4 1 0x1000 4 0",
+        "0010 00000003 0 STG.E 2 R4 R1 4 0 0x0 0x0 0",
+        "0020 00000003 1 R4 LD.E 1 R4 4 2 0x0 0 0",
+        "0030 ffffffff 1 R4 LDS 1 R4 4 1 0x0 4 0",
+        "0040 00000000 1 R4 LDG.E 1 R4 4 1 0x0 0 0",
+        "0050 ffffffff 0 EXIT 0 0 0",
+    ]
+    path = tmp_path / "kernel-1.traceg"
+    path.write_text(header(grid_dim="(1,1,1)") + cta("0,0,0", lines))
+    (report,), _ = check_trace(path)
+    assert report.notes == [
+        "4 accesses of global memory have null addresses (LDG.E: 2, STG.E: 1, LD.E: 1): the tracer did not "
+        "record them; they all hit the same line, so cycles and misses are too low. Trace it again"
+    ]
+    convert(path, tmp_path / "a.simt")
+    assert check_trace(tmp_path / "a.simt")[0][0].notes == report.notes

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from slow_reader import cta, header
 
+import simt
 from simt.errors import OpcodeTableError
 from simt.isa import MemorySpace, OpcodeTable, Operation, Unit, builtin_tables, load_table, table_for
 from simt.trace import open_trace
@@ -256,6 +257,27 @@ def test_opcodes_of_blackwell(opcode: str, unit: Unit, tmp_path: Path) -> None:
     assert found["unit"] == unit
 
 
+@pytest.mark.parametrize("power", [False, "h100"])
+def test_opcodes_that_are_not_modelled_warn_with_a_count(power: bool | str, tmp_path: Path) -> None:
+    """Also where a table has a class for them that stands in for what they do."""
+    lines = [f"{i:02x}0 00000001 0 UTCHMMA.2CTA 0 0 0" for i in range(5)]
+    lines += ["050 ffffffff 0 LDTM.x32 0 0 0", "060 ffffffff 0 FROB.X 0 0 0"]
+    lines += ["070 ffffffff 1 R8 HMMA.16816.F32 2 R4 R6 0 0", "080 ffffffff 0 EXIT 0 0 0"]
+    path = tmp_path / "kernel-1.traceg"
+    path.write_text(header(5, binary_version=100) + cta("0,0,0", lines))
+    result = simt.simulate(path, gpu="rtx5090", power=power)
+    about = [x for x in result.warnings if "warp instruction" in x]
+    assert [x for x in about if "energy" not in x] == [
+        "1 warp instruction of FROB simulated as the nearest known opcode: it is in no opcode table",
+        "1 warp instruction of LDTM simulated as one instruction of unit int: what it does is not modelled",
+        "5 warp instructions of UTCHMMA simulated as one small tensor instruction: what it does is not "
+        "modelled",
+    ]
+    assert [x.split(" without")[0] for x in about if "energy" in x] == (
+        ["1 warp instruction of FROB", "5 warp instructions of UTCHMMA"] if power else []
+    )
+
+
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
@@ -282,6 +304,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ('[opcodes]\ninteger = "IADD"', "must be a list"),
         ('[opcodes]\ninteger = ["iadd.x"]', "expected an opcode"),
         ('[opcodes]\ninteger = ["A"]\nfloat = ["A"]', "listed under integer and float"),
+        ('stand_ins = ["FFMA"]', "stand_ins is ['FFMA'], expected a list of opcodes"),
         ('[classes]\nx = { unit = "gpu" }', "classes.x.unit is 'gpu'"),
         ("[classes]\nx = { speed = 3 }", "unknown field 'speed'"),
         ('[classes]\nx = { unit = "int", half_precision = 1 }', "expected true or false"),

@@ -242,7 +242,7 @@ def test_damaged_blocks_never_crash(data: st.DataObject) -> None:
         converter.counts.ctas, table_for(80)[0].native, lambda i: changed[i][1],
     )  # fmt: skip
     try:
-        count, _ = source.walk(True)
+        count, *_ = source.walk(True)
     except TraceError as error:
         assert "corrupted" in str(error)
     else:

@@ -74,7 +74,7 @@ CHANGES: list[tuple[str, str, dict[str, object]]] = [
     ("qv100", "launch_latency", {"launch.kernel_latency": 777}),
     ("h100", "launch_latency", {"launch.kernel_latency": 300, "launch.cta_latency": 40}),
     ("qv100", "l1_latency", {"l1.latency": 51}),
-    ("qv100", "l1_size", {"l1.cache.ways": 32, "l1.unified_bytes": 114688}),
+    ("qv100", "l1_size", {"l1.unified_bytes": 114688}),
     (
         "qv100",
         "l1_size_carved",

@@ -130,30 +130,33 @@ inline constexpr PtxRow memory_rows[] = {
               " | prefetch.global.L2::{evict_last,evict_normal} [g] | prefetch{.const,.param}.tensormap [l]"
               " | prefetch.tensormap [l]",
      .translate = functional::translate_hint,
-     .lowering = one("NOP")},
+     .lowering = {{any, "tensormap", one("NOP")},
+                  {any, "L2::evict_last", one("CCTL.E.PML2")},
+                  {any, "L1", one("CCTL.E.PF1")},
+                  {any, one("CCTL.E.PF2")}}},
     {.name = "prefetchu",
      .facts = ordered.with(Writes::Nothing),
      .forms = "prefetchu.L1 [x]",
      .translate = functional::translate_hint,
-     .lowering = one("NOP")},
+     .lowering = one("CCTL.E.PF1")},
     {.name = "applypriority",
      .facts = ordered.with(Writes::Nothing),
      .forms = "applypriority.global.L2::evict_normal [g],128",
      .translate = functional::translate_hint,
-     .lowering = one("NOP")},
+     .lowering = one("CCTL.E.DML2")},
     {.name = "discard",
      .facts = ordered.with(Writes::Nothing),
      .forms = "discard.global.L2 [g],128",
      .translate = functional::translate_hint,
-     .lowering = one("NOP")},
+     .lowering = one("CCTL.E.RML2")},
     {.name = "createpolicy",
-     .facts = ordered.with(Result::OfTime),
+     .facts = ordered,
      .forms = "createpolicy.fractional.L2::evict_last.b64 l,1.0"
               " | createpolicy.fractional.L2::{evict_last,evict_normal,evict_first,evict_unchanged}{,."
               "L2::evict_unchanged}.b64 l,0.5"
               " | createpolicy.range.global.L2::evict_last.L2::evict_first.b64 l,[l],r,r"
               " | createpolicy.cvt.L2.b64 l,l",
-     .translate = functional::translate_hint,
+     .translate = functional::translate_createpolicy,
      .lowering = one("NOP")},
 };
 

@@ -7,7 +7,7 @@ namespace simt::instructions {
 
 inline constexpr SassRow sass_float_rows[] = {
     {"FADD", "[.FTZ][.RM,.RP,.RZ][.SAT] d,a,b", sass::translate_fadd},
-    {"FMUL", "[.FTZ][.RM,.RP,.RZ][.SAT] d,a,b", sass::translate_fmul},
+    {"FMUL", "[.D2,.D4,.D8,.M2,.M4,.M8][.FTZ][.RM,.RP,.RZ][.SAT] d,a,b", sass::translate_fmul},
     {"FFMA", "[.FTZ][.RM,.RP,.RZ][.SAT] d,a,b,c", sass::translate_ffma},
     {"FSETP", ".compare[.FTZ].{AND,OR,XOR} p,p,a,b,p", sass::translate_fsetp},
     {"FSET", "[.BF].compare[.FTZ].{AND,OR,XOR} d,a,b,p", sass::translate_fset},

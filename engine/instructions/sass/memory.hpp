@@ -21,7 +21,7 @@ inline constexpr SassRow sass_memory_rows[] = {
     {"ATOMS", ".operation[.type] d,address[,a][,b]", sass::translate_atomic},
     {"RED", ".E.operation[.type][.STRONG.scope] address,a", sass::translate_atomic},
     {"REDG", ".E.operation[.type][.STRONG.scope] address,a", sass::translate_atomic},
-    {"QSPC", ".E.{S,D} p,RZ,address", sass::translate_query_space},
+    {"QSPC", ".E.{S,D,L,G} p,RZ,address", sass::translate_query_space},
     {"LDGSTS", ".E[.BYPASS][.width][.ZFILL] address,address[,p]", sass::translate_copy_async},
     {"UBLKCP", ".{S,G}.{S,G}[.MULTICAST] [to],[from],a", sass::translate_bulk_copy},
     {"UBLKRED", ".{S,G}.S.operation[.type] [to],[from],a", sass::translate_bulk_reduction},

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "timing/coalescer.hpp"
+#include "timing/memory/eviction.hpp"
 
 namespace simt {
 MemorySpace AddressGenerator::resolve_generic(const LaunchInfo& launch, uint64_t address) const {
@@ -52,9 +53,19 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
   } else {
     coalesce_sub_warps(instruction, record, count);
   }
+  if (s.has_eviction() || record.cache_policy != 0) set_eviction(instruction, record.cache_policy);
   // From now on, as a memory barrier that issues next must wait for them.
   if (s.operation == Operation::Store || s.operation == Operation::BulkStore)
     warps_.stores_issued(instruction.warp, instruction.transactions.size());
+}
+
+void AddressGenerator::set_eviction(InFlight& instruction, uint32_t policy) const {
+  if (instruction.space != MemorySpace::Global || spec_.l2.persisting_kib == 0) return;
+  const StaticInstruction& s = instruction.instruction->fixed;
+  for (Transaction& t : instruction.transactions) {
+    t.l1_eviction = s.l1_eviction;
+    t.l2_eviction = policy != 0 ? eviction_of(policy, t.address) : s.l2_eviction;
+  }
 }
 
 void AddressGenerator::start_local(InFlight& instruction, const DynamicRecord& record, uint32_t count) {

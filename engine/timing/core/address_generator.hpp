@@ -22,6 +22,8 @@ class AddressGenerator {
 
  private:
   MemorySpace resolve_generic(const LaunchInfo& launch, uint64_t address) const;
+  /// policy: the access's cache policy; 0: none.
+  void set_eviction(InFlight& instruction, uint32_t policy) const;
   void start_local(InFlight& instruction, const DynamicRecord& record, uint32_t count);
   void coalesce_sub_warps(InFlight& instruction, const DynamicRecord& record, uint32_t count);
 

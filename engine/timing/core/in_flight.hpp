@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "isa/eviction.hpp"
 #include "timing/decoded_kernel.hpp"
 
 namespace simt {
@@ -10,7 +11,8 @@ namespace simt {
 struct Transaction {
   uint64_t address = 0;    ///< sector address
   uint32_t byte_mask = 0;  ///< bytes of the sector that the lanes access
-  uint32_t lanes = 0;      ///< how many lanes it serves
+  uint16_t lanes = 0;      ///< how many lanes it serves
+  Eviction l1_eviction = Eviction::Default, l2_eviction = Eviction::Default;
 };
 
 /// An issued instruction that has not completed. It takes one of the host's cache lines.

@@ -274,33 +274,40 @@ void Sm::drop_taken_replies() {
 
 std::string Sm::describe_waits() const {
   std::string text;
-  for (uint32_t w = 0; w < warps_.slots(); ++w)
-    if (warps_[w].resident) text += describe_wait(w);
+  for (uint32_t w = 0; w < warps_.slots(); ++w) {
+    const WarpTable::Warp& warp = warps_[w];
+    if (!warp.resident) continue;
+    text += "  SM " + std::to_string(id_) + " CTA slot " + std::to_string(warp.cta_slot) + " warp " +
+            std::to_string(warp.index_in_cta) + " of launch " + std::to_string(warp.kernel->launch.id) +
+            ": " + describe_wait(w) + "\n";
+  }
   return text;
+}
+
+void Sm::count_waits(uint16_t slot, std::map<std::string, uint64_t>& warps) const {
+  for (uint32_t w = 0; w < warps_.slots(); ++w)
+    if (warps_[w].resident && warps_.launch_slot(w) == slot) ++warps[describe_wait(w)];
 }
 
 std::string Sm::describe_wait(uint32_t w) const {
   static constexpr std::array<const char*, LaunchActivity::reasons> words = {
+      "issues",
       "can issue",
-      "can issue but no unit takes it",
-      "its instruction buffer to be filled",
-      "barrier",
-      "memory barrier: earlier accesses have not finished",
-      "asynchronous copies",
-      "a value from global or local memory",
-      "a value from shared memory",
-      "a fixed-latency result",
-      "its execution unit",
-      "the memory pipeline",
-      "the end of its sleep",
-      "a constant operand",
-      "outstanding stores or results after its last instruction"};
+      "waits for its instruction buffer to be filled",
+      "waits for barrier",
+      "waits for memory barrier: earlier accesses have not finished",
+      "waits for asynchronous copies",
+      "waits for a value from global or local memory",
+      "waits for a value from shared memory",
+      "waits for a fixed-latency result",
+      "waits for its execution unit",
+      "waits for the memory pipeline",
+      "waits for the end of its sleep",
+      "waits for a constant operand",
+      "waits for outstanding stores or results after its last instruction"};
   const WarpTable::Warp& warp = warps_[w];
   const StallReason state = recorder_.state_of(w);
-  std::string text = "  SM " + std::to_string(id_) + " CTA slot " + std::to_string(warp.cta_slot) + " warp " +
-                     std::to_string(warp.index_in_cta) + " of launch " +
-                     std::to_string(warp.kernel->launch.id) + ": waits for " +
-                     words[static_cast<size_t>(state)];
+  std::string text = words[static_cast<size_t>(state)];
   if (warp.held > 0) {
     const StaticInstruction& s = warps_.next_instruction(w).fixed;
     text +=
@@ -317,7 +324,7 @@ std::string Sm::describe_wait(uint32_t w) const {
         text += " " + std::to_string(std::countr_zero(rest));
     }
   }
-  return text + "\n";
+  return text;
 }
 
 }  // namespace simt

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ class alignas(64) Sm {
   bool has_work() const { return ctas_.resident() > 0 || !starts_.empty(); }
   /// Describes what every warp waits for, to explain a deadlock.
   std::string describe_waits() const;
+  /// Adds the resident warps of a launch to their numbers by what they do.
+  void count_waits(uint16_t slot, std::map<std::string, uint64_t>& warps) const;
 
  private:
   // What the GPU asks of each SM in each window comes first, in two of the host's cache lines.

@@ -97,7 +97,7 @@ class CtaDispatcher {
 
   Cycle latency_;
   DispatchRate peak_rate_, rate_;
-  bool held_back_ = false;       // by the rates, when the last cycle was decided
+  bool held_back_ = false;       // the last cycle visited had CTAs that the rates did not permit
   bool leftover_ = false;        // the last cycle visited dispatched CTAs, so the next one may as well
   std::vector<Progress> grids_;  // by launch slot
   std::vector<SmResources> sms_;
@@ -117,11 +117,10 @@ void CtaDispatcher::dispatch(Cycle limit, Place&& place) {
       cycle = std::max(cycle, next_possible(cycle));
       if (cycle >= limit) break;
     }
-    leftover_ = false;
+    leftover_ = held_back_ = false;
     if (begin_cycle(cycle)) {
       const auto count = static_cast<uint32_t>(sms_.size());
       const uint32_t first = last_sm_;
-      held_back_ = false;
       for (uint32_t i = 0; i < count && !held_back_; ++i) {
         const auto sm = static_cast<uint16_t>((first + 1 + i) % count);
         if (cycle < next_start()) {

@@ -14,7 +14,7 @@
 
 #include "isa/instruction_source.hpp"
 #include "timing/control/controller.hpp"
-#include "timing/memory/request.hpp"
+#include "timing/memory/memory_system.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
@@ -36,6 +36,7 @@ class LaunchQueue {
     uint64_t id = 0;
     std::vector<uint64_t> after;             ///< ids of launches and transfers that must have ended
     std::shared_ptr<Controller> controller;  ///< nullptr: simulated in full
+    AccessWindow window;
   };
   /// Work in stream order other than launches: a copy, a memset, an event, a host function.
   struct Transfer {
@@ -45,7 +46,7 @@ class LaunchQueue {
     bool barrier = false;            ///< waits for all earlier commands; all later ones wait for it
     Link link = Link::None;
     Cycle cycles = 0;                 ///< for which it occupies its link
-    uint64_t address = 0, bytes = 0;  ///< device memory whose new contents may stay in the L2
+    std::vector<MemoryRows> touched;  ///< device memory whose contents may stay in the L2
     std::function<void()> perform;    ///< moves the data, when it ends; may be empty
   };
   /// A launch that the GPU starts in this cycle, in this launch slot.

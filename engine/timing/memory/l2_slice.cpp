@@ -45,6 +45,7 @@ void L2Slice::arrive_from_far(const FarMessage& message) {
       read.asker = static_cast<uint16_t>(message.from);
       read.of_slice = true;
       read.kind = message.access;
+      read.eviction = message.eviction;
       read.slot = message.slot;
       insert_by_time(asked_, {message.ready, read});
       wake_ = std::min(wake_, message.ready);
@@ -116,6 +117,7 @@ inline CacheAccess L2Slice::access_of(const SliceRequest& request) {
   access.byte_mask = request.byte_mask;
   access.write = request.write;
   access.atomic = request.kind == AccessKind::Atomic;
+  access.eviction = access.next_eviction = request.eviction;
   access.kind = request.kind;
   access.slot = request.slot;
   return access;
@@ -230,6 +232,7 @@ inline void L2Slice::send_miss(uint64_t cycle) {
     message.from = index_;
     message.mshr = miss.mshr;
     message.access = miss.kind;
+    message.eviction = miss.eviction;
     message.slot = miss.slot;
     far_messages_.push_back(message);
   }
@@ -299,12 +302,13 @@ void L2Slice::tick(uint64_t cycle) {
   set_wake(cycle);
 }
 
-CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors) {
+CacheInsertion L2Slice::insert(uint64_t address, bool modified, uint32_t sectors, Eviction eviction) {
   CacheAccess access;
   access.address = address;
   access.set = map_.set_of(address);
   access.time = ++access_order_;
   access.write = modified;
+  access.eviction = eviction;
   return cache().insert(access, sectors);
 }
 

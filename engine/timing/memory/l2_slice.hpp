@@ -31,8 +31,10 @@ struct SliceRequest {
   AccessKind kind = AccessKind::GlobalRead;
   uint8_t sectors = 1;
   bool write = false;
-  bool of_slice = false;
+  bool of_slice : 1 = false;
+  Eviction eviction : 3 = Eviction::Default;
 };
+static_assert(sizeof(SliceRequest) == 32);  // two share one of the host's cache lines
 
 /// A slice's answer to a port of the interconnect, on its way through the reply network.
 struct ReplyPacket {
@@ -89,6 +91,7 @@ class alignas(64) L2Slice {
     uint32_t mshr = 0;  ///< of the slice that reads
     FarKind kind = FarKind::Read;
     AccessKind access = AccessKind::GlobalRead;
+    Eviction eviction = Eviction::Default;
     uint16_t slot = 0;
   };
   /// Messages in flight, by ascending `ready`. The caller delivers them with arrive_from_far() before their
@@ -152,7 +155,8 @@ class alignas(64) L2Slice {
   void prefetch_line(const DramRequest& request) const { cache_.prefetch_line(request.mshr); }
 
   /// As SectoredCache::insert().
-  CacheInsertion insert(uint64_t address, bool modified, uint32_t sectors = 1);
+  CacheInsertion insert(uint64_t address, bool modified, uint32_t sectors = 1,
+                        Eviction eviction = Eviction::Default);
   /// Invalidates the copy of a sector whose home is in another partition.
   void drop_copy(uint64_t address) { cache().drop(address, map_.set_of(address)); }
   const SectoredCache& cache() const { return cache_; }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace simt {
 MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
@@ -23,7 +24,8 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       reply_network_(static_cast<uint32_t>(slices_.size()), ports(spec), spec.interconnect.arbiter,
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
       packet_flits_(packet_flits(spec.interconnect)),
-      network_counters_(launch_slots) {
+      network_counters_(launch_slots),
+      windows_(launch_slots) {
   const uint32_t per_channel = spec.address_map.slices_per_channel;
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
     channels_.push_back(
@@ -33,6 +35,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       slices_[c * per_channel + s].channel = &states_[c];
     }
   }
+  set_aside(0);
 }
 
 uint32_t MemorySystem::ports(const Spec& spec) {
@@ -165,6 +168,11 @@ void MemorySystem::advance_requests(Cycle end) {
       packet.request.set = home.set;
       packet.request.asker = r.sm;
       packet.request.slot = r.slot;
+      packet.request.eviction = r.eviction;
+      if (has_windows_ && r.eviction == Eviction::Default) {
+        const Eviction eviction = windows_[r.slot].of(r.address);
+        if (persists_ || eviction != Eviction::Last) packet.request.eviction = eviction;
+      }
       packet.request.kind = r.kind;
       packet.request.sectors = r.sectors;
       packet.request.write = r.write;
@@ -205,59 +213,140 @@ void MemorySystem::advance_requests(Cycle end) {
   delivered_until_ = l2_end;
 }
 
+/// Sectors of a line of the L2 that are in the same slice are looked up together.
+template <typename Use>
+void MemorySystem::for_each_part(uint64_t line, uint32_t sectors, Use use) const {
+  for (uint32_t rest = sectors; rest;) {
+    LinePart part;
+    part.address = line + uint64_t(std::countr_zero(rest)) * sector_bytes;
+    part.home = map_.home_of(part.address);
+    const uint64_t l2_line = part.address / spec_.l2.slice.line_bytes;
+    for (uint64_t sector = part.address; rest; sector += sector_bytes) {
+      const uint32_t bit = 1u << (sector - line) / sector_bytes;
+      if (bit > rest || sector / spec_.l2.slice.line_bytes != l2_line) break;
+      if (!(rest & bit)) continue;
+      if (sector != part.address && map_.slice_of(sector) != part.home.slice) break;
+      part.sectors |= 1u << (sector - part.address) / sector_bytes;
+      rest &= ~bit;
+    }
+    use(part);
+  }
+}
+
 void MemorySystem::insert(uint64_t address, uint64_t bytes, bool modified) {
-  const uint64_t capacity =
-      uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.ways * spec_.l2.slice.line_bytes * slices_.size();
-  uint64_t first = address / sector_bytes * sector_bytes;
-  const uint64_t end = address + bytes;
-  // If the data is much larger than the L2, only its last part can stay.
-  if (end - first > 4 * capacity) first = (end - 4 * capacity) / sector_bytes * sector_bytes;
-  for (uint64_t sector = first; sector < end; sector += sector_bytes) {
-    const uint32_t home = map_.slice_of(sector);
-    for (uint32_t p = 0; p < partitions_.count(); ++p) {
-      const uint32_t index = partitions_.partner(home, p);
-      if (index == home)
-        slice(index).insert(sector, modified);
-      else
-        slice(index).drop_copy(sector);
+  const MemoryRows row{.address = address,
+                       .width = bytes,
+                       .use = modified ? MemoryRows::Use::Written : MemoryRows::Use::Received};
+  insert({&row, 1});
+}
+
+namespace {
+
+/// Visits the lines of 128 bytes that rows touch, the last first.
+class LinesBackwards {
+ public:
+  explicit LinesBackwards(const MemoryRows& rows) : rows_(rows) {
+    // Rows without gaps are one.
+    if (rows_.height == 1) rows_.pitch = rows_.width;
+    if (rows_.pitch == rows_.width) rows_.width *= std::exchange(rows_.height, 1);
+    if (rows_.height == 1 && rows_.slice == rows_.width) rows_.width *= std::exchange(rows_.depth, 1);
+    left_ = rows_.width ? rows_.height * rows_.depth : 0;
+    next_row();
+  }
+  bool done() const { return line_ == none; }
+  uint64_t line() const { return line_ * LineAccess::line_bytes; }
+  uint32_t sectors() const {
+    const uint64_t first = begin_ > line() ? (begin_ - line()) / sector_bytes : 0;
+    const uint64_t last = std::min(end_ - 1 - line(), LineAccess::line_bytes - 1) / sector_bytes;
+    return (2u << last) - (1u << first);
+  }
+  void advance() {
+    if (line_ == begin_ / LineAccess::line_bytes)
+      next_row();
+    else
+      --line_;
+  }
+
+ private:
+  static constexpr uint64_t none = ~uint64_t{0};
+
+  void next_row() {
+    line_ = none;
+    if (left_ == 0) return;
+    --left_;
+    begin_ = rows_.address + left_ / rows_.height * rows_.slice + left_ % rows_.height * rows_.pitch;
+    end_ = begin_ + rows_.width;
+    line_ = (end_ - 1) / LineAccess::line_bytes;
+  }
+
+  MemoryRows rows_;
+  uint64_t left_ = 0;             // rows
+  uint64_t begin_ = 0, end_ = 0;  // of the row
+  uint64_t line_ = none;
+};
+
+}  // namespace
+
+void MemorySystem::insert(std::span<const MemoryRows> rows) {
+  // What stays is the last of it that falls into each set. When every set has that, nothing before matters.
+  struct Kept {
+    LinePart part;
+    bool written;
+  };
+  const uint32_t sets = spec_.l2.slice.sets;
+  std::vector<uint32_t> left(slices_.size() * sets, spec_.l2.slice.ways);
+  size_t sets_left = left.size();
+  std::vector<Kept> kept;
+  std::vector<LinesBackwards> lines(rows.begin(), rows.end());
+  bool some = true;
+  while (some && sets_left > 0) {
+    some = false;
+    for (size_t i = lines.size(); i-- > 0;) {
+      if (lines[i].done()) continue;
+      some = true;
+      for_each_part(lines[i].line(), lines[i].sectors(), [&](const LinePart& part) {
+        uint32_t& ways_left = left[size_t{part.home.slice} * sets + part.home.set];
+        for (uint32_t p = 0; p < partitions_.count(); ++p) {
+          const uint32_t index = partitions_.partner(part.home.slice, p);
+          if (index == part.home.slice) continue;
+          for (uint32_t each = rows[i].use == MemoryRows::Use::Read ? 0 : part.sectors; each;
+               each &= each - 1)
+            slice(index).drop_copy(part.address + uint64_t(std::countr_zero(each)) * sector_bytes);
+        }
+        if (ways_left == 0) return;
+        sets_left -= --ways_left == 0;
+        kept.push_back({part, rows[i].use == MemoryRows::Use::Written});
+      });
+      lines[i].advance();
     }
   }
+  for (auto k = kept.rbegin(); k != kept.rend(); ++k)
+    slice(k->part.home.slice).insert(k->part.address, k->written, k->part.sectors);
 }
 
 uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
   uint32_t exchanged = 0;
-  for (uint32_t rest = access.sectors; rest;) {
-    // Sectors of a line of the L2 that are in the same slice are looked up together.
-    const uint64_t first = access.line + uint64_t(std::countr_zero(rest)) * sector_bytes;
-    const uint64_t line = first / spec_.l2.slice.line_bytes;
-    const uint32_t home = map_.slice_of(first);
-    uint32_t together = 0;
-    for (uint64_t sector = first; rest; sector += sector_bytes) {
-      const uint32_t bit = 1u << (sector - access.line) / sector_bytes;
-      if (bit > rest || sector / spec_.l2.slice.line_bytes != line) break;
-      if (!(rest & bit)) continue;
-      if (sector != first && map_.slice_of(sector) != home) break;
-      together |= 1u << (sector - first) / sector_bytes;
-      rest &= ~bit;
-    }
+  for_each_part(access.line, access.sectors, [&](const LinePart& part) {
+    const uint32_t home = part.home.slice;
+    uint32_t together = part.sectors;
     const uint32_t copy = partitions_.partner(home, partition);
     if (!access.write && copy != home) {
       // The home slice is asked for what the copy lacks.
-      const CacheInsertion inserted = slice(copy).insert(first, false, together);
+      const CacheInsertion inserted = slice(copy).insert(part.address, false, together);
       exchanged += inserted.written_back;
       together = inserted.fetched;
     }
     if (together) {
-      const CacheInsertion inserted = slice(home).insert(first, access.write, together);
+      const CacheInsertion inserted = slice(home).insert(part.address, access.write, together);
       exchanged += inserted.written_back + static_cast<uint32_t>(std::popcount(inserted.fetched));
     }
     for (uint32_t p = 0; access.write && p < partitions_.count(); ++p) {
       const uint32_t index = partitions_.partner(home, p);
       if (index == home) continue;
       for (uint32_t each = together; each; each &= each - 1)
-        slice(index).drop_copy(first + uint64_t(std::countr_zero(each)) * sector_bytes);
+        slice(index).drop_copy(part.address + uint64_t(std::countr_zero(each)) * sector_bytes);
     }
-  }
+  });
   return exchanged;
 }
 
@@ -274,6 +363,26 @@ void MemorySystem::renew(const std::vector<std::vector<CacheLine>>& contents, do
       if (line.modified) slice(s).insert(line.tag, true, line.modified);
     }
   }
+}
+
+void MemorySystem::set_window(uint16_t slot, const AccessWindow& window) {
+  windows_[slot] = window;
+  has_windows_ = spec_.l2.persisting_kib > 0 &&
+                 std::any_of(windows_.begin(), windows_.end(), [](const auto& w) { return w.bytes > 0; });
+}
+
+void MemorySystem::set_aside(uint64_t bytes) {
+  const uint64_t way_bytes =
+      std::max<uint64_t>(1, uint64_t{spec_.l2.slice.sets} * spec_.l2.slice.line_bytes * slices_.size());
+  const uint64_t most = uint64_t{spec_.l2.persisting_kib} * 1024;
+  persists_ = bytes > 0;
+  const uint64_t ways = ((persists_ ? std::min(bytes, most) : most) + way_bytes - 1) / way_bytes;
+  for (uint32_t s = 0; s < slices_.size(); ++s)
+    slice(s).cache().set_protected_ways(static_cast<uint32_t>(ways));
+}
+
+void MemorySystem::reset_persisting() {
+  for (uint32_t s = 0; s < slices_.size(); ++s) slice(s).cache().reset_protected();
 }
 
 void MemorySystem::empty_l2() {

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "isa/footprint.hpp"
@@ -9,12 +10,26 @@
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/clock.hpp"
 #include "timing/memory/crossbar.hpp"
+#include "timing/memory/eviction.hpp"
 #include "timing/memory/memory_channel.hpp"
 #include "timing/memory/request.hpp"
 #include "timing/ring_queue.hpp"
 #include "timing/spec.hpp"
 
 namespace simt {
+
+/// Rows of bytes in device memory that a copy or memset uses.
+struct MemoryRows {
+  enum class Use : uint8_t {
+    Read,
+    Received,  ///< from the host: new, and the same in memory
+    Written
+  };
+  uint64_t address = 0, width = 0;  ///< of the first row, in bytes
+  uint64_t pitch = 0, height = 1;   ///< bytes from row to row; rows of a slice
+  uint64_t slice = 0, depth = 1;    ///< bytes from slice to slice; slices
+  Use use = Use::Received;
+};
 
 /// The memory system outside the SMs: both directions of the interconnect, the L2, and DRAM.
 ///
@@ -48,6 +63,9 @@ class MemorySystem {
   /// Puts data into the L2 without time or traffic, as if it had been read or, if `modified`, written
   /// completely.
   void insert(uint64_t address, uint64_t bytes, bool modified);
+  /// The same of what a copy or memset uses, all rows side by side. Takes time in proportion to what can stay
+  /// in the L2, however much that is.
+  void insert(std::span<const MemoryRows> rows);
   /// An access by an SM of that L2 partition, without time or traffic. Returns the sectors that would have
   /// been exchanged with DRAM.
   uint32_t warm(const LineAccess& access, uint32_t partition);
@@ -55,6 +73,13 @@ class MemorySystem {
   /// that are gone come back as they were.
   void renew(const std::vector<std::vector<CacheLine>>& contents, double share);
   const L2Partitions& partitions() const { return partitions_; }
+  /// Of the accesses of a launch to come in this slot that say nothing themselves.
+  void set_window(uint16_t slot, const AccessWindow& window);
+  /// Bytes of the L2 for lines that are to be evicted last (cudaLimitPersistingL2CacheSize), rounded up to
+  /// whole ways. 0: windows have no such lines, and those of single accesses take what could be set aside.
+  void set_aside(uint64_t bytes);
+  /// Lines that are to be evicted last get normal priority.
+  void reset_persisting();
 
   bool idle() const { return next_event() == ~Cycle{0}; }
   /// Core cycle before which nothing happens; ~0 if never.
@@ -110,6 +135,14 @@ class MemorySystem {
     uint32_t last_replies = 0;  // due in that cycle
   };
   L2Slice& slice(uint32_t number) const { return *slices_[number].slice; }
+  /// Sectors of a line of 128 bytes that are in one line of an L2 slice.
+  struct LinePart {
+    uint64_t address = 0;  ///< of the first
+    uint32_t sectors = 0;  ///< a bit for each, from the address on
+    AddressMap::Home home{};
+  };
+  template <typename Use>
+  void for_each_part(uint64_t line, uint32_t sectors, Use use) const;
   void exchange_far_messages();
   void deliver(SlicePort& port, uint64_t l2_end);
   void deliver_to_channel(uint32_t channel);
@@ -128,6 +161,9 @@ class MemorySystem {
   uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
   std::vector<Counters> network_counters_;  // per launch slot
+  std::vector<AccessWindow> windows_;       // likewise
+  bool has_windows_ = false;
+  bool persists_ = false;  // some of the L2 is set aside
 };
 
 }  // namespace simt

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "isa/eviction.hpp"
+
 namespace simt {
 
 using Cycle = uint64_t;  ///< a count of cycles of the core clock, unless a name says otherwise
@@ -37,6 +39,7 @@ struct MemoryRequest {
   AccessKind kind = AccessKind::GlobalRead;
   uint8_t sectors = 1;  ///< consecutive sectors from `address`; the L2 serves each separately
   bool write = false;   ///< plain write; answered by an acknowledgement
+  Eviction eviction = Eviction::Default;  ///< in the L2
 };
 
 /// The answer to one sector of a request: data, or the acknowledgement of a write.

@@ -47,7 +47,7 @@ void SectoredCache::resize() {
   written_.assign(count, {});
   if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
   tags_.resize(spec_.sets, ways_);
-  modified_lines_ = 0;
+  modified_lines_ = prioritized_lines_ = 0;
   free_lines_ = count;
   // A streaming cache can have as many lines outstanding as it holds.
   mshr_limit_ = spec_.allocation == CacheAllocation::Streaming
@@ -75,7 +75,7 @@ void SectoredCache::invalidate() {
       lines_[line] = Line{};
     }
   }
-  modified_lines_ = 0;
+  modified_lines_ = prioritized_lines_ = 0;
   free_lines_ = lines_.size();
 }
 
@@ -85,11 +85,47 @@ inline bool SectoredCache::evictable(const Line& line) const {
   return !line.modified || modified_lines_ * 100 >= uint64_t{spec_.dirty_threshold} * lines_.size();
 }
 
-uint32_t SectoredCache::find_victim(uint32_t set) const {
+void SectoredCache::reset_protected() {
+  for (Line& line : lines_) {
+    if (line.priority != LinePriority::Last) continue;
+    line.priority = LinePriority::Normal;
+    --prioritized_lines_;
+  }
+}
+
+/// Whether a line of this priority is evicted before (0), with (1) or after (2) those of normal priority. Of
+/// those that are to be evicted last, the oldest `unprotected` are not.
+inline uint32_t rank_of(LinePriority priority, uint32_t& unprotected) {
+  if (priority == LinePriority::Normal) return 1;
+  if (priority == LinePriority::First) return 0;
+  if (unprotected == 0) return 2;
+  --unprotected;
+  return 1;
+}
+
+/// Leaves those lines evictable that are to be evicted before the other evictable ones.
+void SectoredCache::apply_priorities(uint32_t set, Eviction eviction) const {
+  uint32_t unprotected = eviction == Eviction::Last;
+  const uint32_t begin = set * ways_;
+  for (uint32_t way = 0; way < ways_; ++way)
+    unprotected += lines_[begin + way].priority == LinePriority::Last;
+  unprotected -= std::min(unprotected, protected_ways_);
+  uint32_t least = 3;
+  tags_.first_in_order(set, [&](uint32_t line) {
+    uint8_t& flag = evictable_flags_[line - begin];
+    const uint32_t rank = rank_of(lines_[line].priority, unprotected);
+    if (flag) least = std::min(least, rank);
+    flag = static_cast<uint8_t>(flag ? rank + 1 : 0);
+    return false;
+  });
+  for (uint8_t& flag : evictable_flags_) flag = flag == least + 1;
+}
+
+uint32_t SectoredCache::find_victim(uint32_t set, Eviction eviction) const {
   if (const uint32_t used = tags_.used(set); used < ways_) return set * ways_ + used;
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
-  if (!replacement_) {
+  if (!replacement_ && prioritized_lines_ == 0) {
     const uint32_t found = tags_.first_in_order(set, [&](uint32_t line) {
       awaits |= lines_[line].reserved != 0;
       return evictable(lines_[line]);
@@ -106,6 +142,9 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
   }
   if (!some && awaits) return none;
   if (!some) std::fill(evictable_flags_.begin(), evictable_flags_.end(), uint8_t{1});
+  if (prioritized_lines_ > 0) apply_priorities(set, eviction);
+  if (!replacement_)
+    return tags_.first_in_order(set, [&](uint32_t line) { return evictable_flags_[line - first] != 0; });
   const int32_t way = replacement_->victim(first, evictable_flags_);
   const bool valid =
       way >= 0 && way < static_cast<int32_t>(ways_) && evictable_flags_[static_cast<size_t>(way)];
@@ -115,7 +154,7 @@ uint32_t SectoredCache::find_victim(uint32_t set) const {
 inline SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
   line = find_line(access);
   if (line == none) {
-    line = find_victim(set_of(access));
+    line = find_victim(set_of(access), access.eviction);
     return line == none ? Probe::Refused : Probe::Miss;
   }
   const Line& l = lines_[line];
@@ -145,8 +184,22 @@ CacheOutcome SectoredCache::refuse(CacheFailure failure) {
   return CacheOutcome::ReservationFail;
 }
 
-inline void SectoredCache::touch(uint32_t line, uint64_t time) {
-  if (replacement_) replacement_->used(line, time);
+void SectoredCache::prioritize(uint32_t line, Eviction eviction) {
+  if (eviction == Eviction::Unchanged || eviction == Eviction::NoAllocate) return;
+  LinePriority& priority = lines_[line].priority;
+  prioritized_lines_ -= priority != LinePriority::Normal;
+  priority = eviction == Eviction::First  ? LinePriority::First
+             : eviction == Eviction::Last ? LinePriority::Last
+                                          : LinePriority::Normal;
+  prioritized_lines_ += priority != LinePriority::Normal;
+}
+
+inline void SectoredCache::touch(uint32_t line, const CacheAccess& access) {
+  if (access.eviction != Eviction::Default) {
+    if (access.eviction == Eviction::Unchanged) return;
+    prioritize(line, access.eviction);
+  }
+  if (replacement_) replacement_->used(line, access.time);
   if (!renewed_by_use_) return;
   tags_.renew(set_of_line(line), line);
 }
@@ -157,6 +210,7 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   const uint64_t tag = line_address(access.address);
   if (l.holds_tag) {
     if (l.modified) --modified_lines_;
+    prioritized_lines_ -= l.priority != LinePriority::Normal;
     if (l.modified && !write_policy_.through) {
       const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
       evicted_sectors_ =
@@ -236,6 +290,7 @@ inline void SectoredCache::detach_mshrs(uint32_t line) {
 inline void SectoredCache::wait_in(uint32_t mshr, const CacheAccess& access) {
   Mshr& m = mshrs_[mshr];
   if (access.atomic) m.atomic = 1;
+  if (m.count == 0 || m.eviction == Eviction::NoAllocate) m.eviction = access.eviction;
   if (m.count++ == 0) {
     m.token = access.token;
     return;
@@ -279,7 +334,7 @@ inline void SectoredCache::arrive(uint32_t line, uint32_t sector, uint32_t mshr)
 
 inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, uint32_t line) {
   if (found == Probe::Hit) {
-    touch(line, access.time);
+    touch(line, access);
     if (access.atomic) modify(line, sector_of(access.address), ~0u);
     return CacheOutcome::Hit;
   }
@@ -290,9 +345,11 @@ inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, 
   const bool merged = mshr != none;
   if (merged && mshrs_[mshr].count >= spec_.mshr_merge) return refuse(CacheFailure::MshrMerge);
   if (!merged && mshrs_used_ >= mshr_limit_) return refuse(CacheFailure::MshrEntries);
-  if (allocate_on_miss_) {
+  const bool allocates =
+      allocate_on_miss_ && (found != Probe::Miss || access.eviction != Eviction::NoAllocate);
+  if (allocates) {
     if (found == Probe::Miss) replace(line, access);
-    touch(line, access.time);
+    touch(line, access);
     if (found != Probe::HitReserved) {
       Line& l = lines_[line];
       const auto bit = static_cast<uint8_t>(1u << sector_of(access.address));
@@ -306,10 +363,11 @@ inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, 
     }
   }
   if (!merged) {
-    mshr = add_mshr(unit, allocate_on_miss_ ? line : none);
+    mshr = add_mshr(unit, allocates ? line : none);
     CacheMiss miss;
     miss.address = unit;
     miss.token = access.token;
+    miss.eviction = access.next_eviction;
     miss.sectors = static_cast<uint8_t>(std::max(1u, unit_bytes_ / sector_bytes));
     miss.kind = access.kind;
     miss.slot = access.slot;
@@ -319,9 +377,9 @@ inline CacheOutcome SectoredCache::read(const CacheAccess& access, Probe found, 
   wait_in(mshr, access);
   // Its data may have come, and the line that it filled may have been replaced, while accesses still wait for
   // their turn: no other fill will come.
-  if (merged && allocate_on_miss_ && mshrs_[mshr].arrived) arrive(line, sector_of(access.address), mshr);
+  if (merged && allocates && mshrs_[mshr].arrived) arrive(line, sector_of(access.address), mshr);
   if (found == Probe::HitReserved) return CacheOutcome::HitReserved;
-  if (merged && !allocate_on_miss_) return CacheOutcome::HitReserved;
+  if (merged && !allocates) return CacheOutcome::HitReserved;
   return found == Probe::SectorMiss ? CacheOutcome::SectorMiss : CacheOutcome::Miss;
 }
 
@@ -332,11 +390,15 @@ CacheOutcome SectoredCache::access(const CacheAccess& access) {
   uint32_t line = none;
   const Probe found = probe(access, line);
   if (!access.write) {
-    if (found == Probe::Refused && allocate_on_miss_) return refuse(CacheFailure::Line);
+    if (found == Probe::Refused && allocate_on_miss_) {
+      if (access.eviction != Eviction::NoAllocate) return refuse(CacheFailure::Line);
+      return read(access, Probe::Miss, none);
+    }
     return read(access, found, line);
   }
   if (found == Probe::Hit) return write_hit(access, line);
-  if (found == Probe::Refused && spec_.write_allocation != CacheWriteAllocation::None)
+  const bool no_allocate = access.eviction == Eviction::NoAllocate;
+  if (found == Probe::Refused && spec_.write_allocation != CacheWriteAllocation::None && !no_allocate)
     return refuse(CacheFailure::Line);
   return write_miss(access, found, line);
 }
@@ -348,6 +410,7 @@ void SectoredCache::pass_on(const CacheAccess& access) {
   miss.token = access.token;
   miss.byte_mask = access.byte_mask;
   miss.write = true;
+  miss.eviction = access.next_eviction;
   miss.kind = access.kind;
   miss.slot = access.slot;
   misses_.push_back(miss);
@@ -362,7 +425,7 @@ CacheOutcome SectoredCache::write_hit(const CacheAccess& access, uint32_t line) 
     if (miss_queue_full(0)) return refuse(CacheFailure::MissQueue);
     pass_on(access);
   }
-  touch(line, access.time);
+  touch(line, access);
   if (removes) {
     Line& l = lines_[line];
     const auto keep = static_cast<uint8_t>(~(1u << sector));
@@ -380,7 +443,9 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   const CacheOutcome outcome = found == Probe::HitReserved  ? CacheOutcome::HitReserved
                                : found == Probe::SectorMiss ? CacheOutcome::SectorMiss
                                                             : CacheOutcome::Miss;
-  if (spec_.write_allocation == CacheWriteAllocation::None) {
+  const bool takes_a_line = found == Probe::Miss || found == Probe::Refused;
+  if (spec_.write_allocation == CacheWriteAllocation::None ||
+      (takes_a_line && access.eviction == Eviction::NoAllocate)) {
     if (miss_queue_full(0)) return refuse(CacheFailure::MissQueue);
     pass_on(access);
     return CacheOutcome::Miss;
@@ -395,7 +460,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
   if (write_policy_.through || spec_.write_allocation == CacheWriteAllocation::WriteAllocate) pass_on(access);
   const uint32_t sector = sector_of(access.address);
   if (found == Probe::Miss) replace(line, access);
-  touch(line, access.time);
+  touch(line, access);
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (found == Probe::HitReserved || fetches) {
@@ -405,6 +470,7 @@ CacheOutcome SectoredCache::write_miss(const CacheAccess& access, Probe found, u
         CacheMiss miss;
         miss.mshr = add_mshr(unit, line);
         miss.address = unit;
+        miss.eviction = access.next_eviction;
         miss.kind = access.kind;
         miss.slot = access.slot;
         misses_.push_back(miss);
@@ -432,12 +498,16 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
   const uint32_t sector = sector_of(address);
   const auto bit = static_cast<uint8_t>(1u << sector);
   if (!allocate_on_miss_) {
-    if (line == none) {
-      line = find_victim(set_of(address));
+    if (line == none && mshrs_[mshr].eviction != Eviction::NoAllocate) {
       CacheAccess access;
       access.address = address;
       access.time = time;
-      if (line != none) replace(line, access);
+      access.eviction = mshrs_[mshr].eviction;
+      line = find_victim(set_of(address), access.eviction);
+      if (line != none) {
+        replace(line, access);
+        prioritize(line, access.eviction);
+      }
     }
     if (line != none && !((lines_[line].valid | lines_[line].modified) & bit)) lines_[line].reserved |= bit;
   }
@@ -486,7 +556,7 @@ CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors
     const uint32_t sector = sector_of(access.address + uint64_t(std::countr_zero(first)) * sector_bytes);
     const auto bit = static_cast<uint8_t>(1u << sector);
     if (l.reserved & bit) continue;
-    touch(line, access.time);
+    touch(line, access);
     if (access.write && !write_policy_.through) {
       modify(line, sector, ~0u);
     } else if (!(l.modified & bit)) {
@@ -502,7 +572,7 @@ std::vector<CacheLine> SectoredCache::contents() const {
   for (uint32_t set = 0; set < spec_.sets; ++set)
     tags_.first_in_order(set, [&](uint32_t number) {
       const Line& l = lines_[number];
-      CacheLine line{l.tag, number, l.valid, l.modified, l.readable, 0, {}};
+      CacheLine line{l.tag, number, l.valid, l.modified, l.readable, l.priority, {}};
       for (uint32_t sector = 0; sector < max_sectors; ++sector) {
         const auto bit = static_cast<uint8_t>(1u << sector);
         if ((l.modified | l.modified_on_fill) & bit) line.written[sector] = written_[number][sector];
@@ -536,6 +606,7 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
     require(saved.line < lines_.size() && !lines_[saved.line].holds_tag, "a line");
     require(saved.tag % spec_.line_bytes == 0, "a tag");
     const bool apart = (saved.valid & saved.modified) == 0 && (saved.readable & ~saved.modified) == 0;
+    require(saved.priority <= LinePriority::Last, "a priority");
     require(apart && ((saved.valid | saved.modified) & ~all) == 0, "a sector");
     Line& l = lines_[saved.line];
     l.tag = saved.tag;
@@ -543,6 +614,8 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
     l.valid = saved.valid;
     l.modified = saved.modified;
     l.readable = saved.readable;
+    l.priority = saved.priority;
+    prioritized_lines_ += l.priority != LinePriority::Normal;
     written_[saved.line] = saved.written;
     modified_lines_ += l.modified != 0;
     tags_.take(set_of_line(saved.line), saved.line, l.tag);

@@ -29,6 +29,8 @@ struct CacheAccess {
   uint32_t byte_mask = ~0u;  ///< bytes of the sector that a write covers
   bool write = false;
   bool atomic = false;  ///< a read that leaves the sector modified
+  Eviction eviction = Eviction::Default;
+  Eviction next_eviction = Eviction::Default;  ///< for the next level, if this one misses
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
 };
@@ -41,6 +43,7 @@ struct CacheMiss {
   uint8_t sectors = 1;  ///< for write-backs: number of modified sectors of the line
   bool write = false;
   bool write_back = false;  ///< the modified sectors of an evicted line; no reply needed
+  Eviction eviction = Eviction::Default;
   AccessKind kind = AccessKind::GlobalRead;
   uint16_t slot = 0;
   uint32_t mshr = 0;  ///< that a read waits in
@@ -55,11 +58,15 @@ struct CacheInsertion {
   uint32_t written_back = 0;  ///< number of sectors of the line that was replaced
 };
 
+/// When a line is evicted, compared with the other ones of its set.
+enum class LinePriority : uint8_t { Normal, First, Last };
+
 /// A line that holds a tag, outside of its cache.
 struct CacheLine {
   uint64_t tag = 0;
   uint32_t line = 0;  ///< its number in the cache, set by set
-  uint8_t valid = 0, modified = 0, readable = 0, unused = 0;
+  uint8_t valid = 0, modified = 0, readable = 0;
+  LinePriority priority = LinePriority::Normal;
   std::array<uint32_t, 4> written{};  ///< modified bytes, by sector
 };
 
@@ -75,6 +82,11 @@ class SectoredCache {
 
   /// Changes the number of ways; invalidates everything.
   void set_ways(uint32_t ways);
+
+  /// At most this many lines of a set are evicted last: the most recently used of those with that priority.
+  void set_protected_ways(uint32_t ways) { protected_ways_ = ways; }
+  /// Lines that are to be evicted last get normal priority.
+  void reset_protected();
 
   /// Looks up, and on a miss allocates and requests from the next level. A read that does not hit waits in an
   /// MSHR until fill(), and then comes out of pop_ready(). ReservationFail changes nothing; retry.
@@ -163,6 +175,7 @@ class SectoredCache {
     uint8_t modified_on_fill = 0;                   // reserved sectors written to during their read
     uint8_t mshrs = 0;                              // sectors that have one, in mshrs_of_
     bool holds_tag = false;
+    LinePriority priority = LinePriority::Normal;
   };
   struct Waiting {
     uint64_t token = 0;
@@ -175,7 +188,8 @@ class SectoredCache {
     uint32_t second = none;   // the others, in waiting_
     uint32_t next = none;     // whose data has arrived, or that is free
     uint32_t line = none;     // that it was taken for; or, if !has_line, the next in mshrs_without_line_
-    uint32_t count : 29 = 0;  // accesses merged since it was taken
+    uint32_t count : 26 = 0;  // accesses merged since it was taken
+    Eviction eviction : 3 = Eviction::Default;  // of the line that the data will take
     uint32_t has_line : 1 = 0;
     uint32_t atomic : 1 = 0;
     uint32_t arrived : 1 = 0;  // the data; accesses may still wait for their turn
@@ -197,12 +211,14 @@ class SectoredCache {
     return ways_ == 1 ? line : static_cast<uint32_t>(static_cast<Wide>(line) * inverse_ways_ >> 64);
   }
   Probe probe(const CacheAccess& access, uint32_t& line) const;
-  uint32_t find_victim(uint32_t set) const;
+  uint32_t find_victim(uint32_t set, Eviction eviction) const;
+  void apply_priorities(uint32_t set, Eviction eviction) const;
   bool evictable(const Line& line) const;
 
   /// Gives the victim `line` the tag of `access`; its modified sectors go to the miss queue.
   void replace(uint32_t line, const CacheAccess& access);
-  void touch(uint32_t line, uint64_t time);
+  void touch(uint32_t line, const CacheAccess& access);
+  void prioritize(uint32_t line, Eviction eviction);
   void modify(uint32_t line, uint32_t sector, uint32_t byte_mask);
   CacheOutcome refuse(CacheFailure failure);
   CacheOutcome read(const CacheAccess& access, Probe probe, uint32_t line);
@@ -258,6 +274,8 @@ class SectoredCache {
   TagStore tags_;
   uint64_t modified_lines_ = 0;
   uint64_t free_lines_ = 0;
+  uint64_t prioritized_lines_ = 0;  // whose priority is not normal
+  uint32_t protected_ways_ = ~0u;
 
   std::vector<Mshr> mshrs_;
   uint32_t free_mshr_ = none;

@@ -16,6 +16,7 @@ import msgspec
 import zstandard
 
 from simt.errors import CheckpointError
+from simt.files import decompressed, require_regular
 from simt.version import __version__
 
 FORMAT = "simt.checkpoint"
@@ -157,8 +158,7 @@ class CheckpointReader:
         if hashlib.sha256(compressed).hexdigest() != self._sha256:
             self.damaged(f"{STATE} does not match its checksum")
         try:
-            raw = zstandard.ZstdDecompressor().decompress(compressed, max_output_size=_MOST_STATE)
-            return msgspec.json.decode(raw, type=type)
+            return msgspec.json.decode(decompressed(compressed, _MOST_STATE), type=type)
         except (zstandard.ZstdError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.damaged(f"{STATE}: {error}")
 
@@ -174,13 +174,13 @@ class CheckpointReader:
         offset, length, size, checksum = span
         try:
             if name not in self._files:
-                self._files[name] = open(self.path / name, "rb")  # noqa: SIM115
+                self._files[name] = self._opened(name)
             file = self._files[name]
             file.seek(offset)
             data = file.read(length) if length <= 2 * PIECE else b""
             if len(data) != length or zlib.crc32(data) != checksum or size > PIECE:
                 self.damaged(f"{name}: the piece at byte {offset} does not match its checksum")
-            raw = zstandard.ZstdDecompressor().decompress(data, max_output_size=PIECE)
+            raw = decompressed(data, PIECE)
         except OSError as error:
             self.damaged(f"{name}: {error.strerror}")
         except zstandard.ZstdError as error:
@@ -189,9 +189,13 @@ class CheckpointReader:
             self.damaged(f"{name}: the piece at byte {offset} has {len(raw)} bytes, expected {size}")
         return raw
 
+    def _opened(self, name: str) -> BinaryIO:
+        require_regular(self.path / name)
+        return open(self.path / name, "rb")
+
     def _whole(self, name: str, most: int) -> bytes:
         try:
-            with open(self.path / name, "rb") as file:
+            with self._opened(name) as file:
                 data = file.read(most + 1)
         except OSError as error:
             self.damaged(f"{name}: {error.strerror}")

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from simt.errors import SimtError
 from simt.extras import explained
+from simt.names import printable
 from simt.version import __version__
 
 # Each is a file with an `app`; the text is that of `simt --help`.
@@ -72,6 +74,19 @@ app = typer.Typer(
 )
 
 
+@contextlib.contextmanager
+def ending_by_signals() -> Iterator[None]:
+    """Signals that stop the command end it with one line and 128 + their number as the exit status."""
+    from simt.run.interruption import number_of, stoppable
+
+    try:
+        with stoppable():
+            yield
+    except KeyboardInterrupt as stop:
+        typer.echo("Interrupted.", err=True)
+        raise typer.Exit(128 + number_of(stop)) from None
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"simt {__version__}")
@@ -116,7 +131,7 @@ def _outlive_readers() -> None:
 def _warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    return f"warning: {message}\n"
+    return f"warning: {printable(str(message))}\n"
 
 
 def main() -> None:
@@ -132,5 +147,5 @@ def main() -> None:
         if debug or not isinstance(error, SimtError):
             raise
         typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-        typer.echo(str(error), err=True)
+        typer.echo(printable(str(error)), err=True)
         sys.exit(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from simt.cli import LIMIT_EXIT, run_options, sampling_options
+from simt.cli import LIMIT_EXIT, ending_by_signals, run_options, sampling_options
 from simt.cli.tables import show_result
-from simt.exec import numbered, run
+from simt.exec import ProgramInterrupted, numbered, run
 from simt.files import require_output, write_text
 from simt.result.files import dump
-from simt.run.interruption import stoppable
+from simt.run.interruption import deferred_stop
 from simt.run.overrides import override_texts
 from simt.run.record import require_place
 
@@ -113,8 +112,9 @@ def exec_(
     for target in (json_, profile):
         if target is not None:
             require_output(target)
-    try:
-        with stoppable():
+    number, stopped, status = 0, "", 0
+    with ending_by_signals():
+        try:
             finished = run(
                 command,
                 gpu.split(",") if gpu is not None else None,
@@ -137,19 +137,23 @@ def exec_(
                 plan=sampling.plan,
                 progress=not quiet and sys.stderr.isatty(),
             )
-    except KeyboardInterrupt as stop:
-        typer.echo("Interrupted.", err=True)
-        raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from None
-    for found, place, file in zip(finished.results, numbered(output), numbered(json_), strict=False):
-        result = sampling.compared(found)
-        if place is not None and result is not found:
-            result.save(place)
-        if not quiet:
-            show_result(result, Console(stderr=True))
-        if file is not None:
-            write_text(Path(file), dump(result.to_json()))
-    if finished.stopped:
-        typer.echo(f"Stopped: {finished.stopped} reached.", err=True)
+            results, stopped, status = finished.results, finished.stopped, finished.status
+        except ProgramInterrupted as stop:
+            results, number = stop.results, stop.number
+            typer.echo("Interrupted.", err=True)
+        with deferred_stop():
+            for found, place, file in zip(results, numbered(output), numbered(json_), strict=False):
+                result = sampling.compared(found)
+                if place is not None and result is not found:
+                    result.save(place)
+                if not quiet:
+                    show_result(result, Console(stderr=True))
+                if file is not None:
+                    write_text(Path(file), dump(result.to_json()))
+    if number:
+        raise typer.Exit(128 + number)
+    if stopped:
+        typer.echo(f"Stopped: {stopped} reached.", err=True)
         raise typer.Exit(LIMIT_EXIT)
-    if finished.status:
-        raise typer.Exit(finished.status if finished.status > 0 else 128 - finished.status)
+    if status:
+        raise typer.Exit(status if status > 0 else 128 - status)

@@ -175,8 +175,11 @@ def errors(
 @app.command("import")
 def import_(
     gpgpusim_config: Annotated[Path, typer.Argument(metavar="GPGPUSIM.CONFIG")],
-    trace_config: Annotated[Path, typer.Argument(metavar="TRACE.CONFIG")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="TOML file to write.")],
+    trace_config: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TRACE.CONFIG]", help="GPGPU-Sim's configurations have none."),
+    ] = None,
     icnt: Annotated[
         Path | None,
         typer.Option("--icnt", help="Interconnect file; by default, the one that the configuration names."),

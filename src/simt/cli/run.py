@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ import typer
 from rich.console import Console
 
 from simt import program
-from simt.cli import COMMANDS, LIMIT_EXIT, run_options, sampling_options
+from simt.cli import COMMANDS, LIMIT_EXIT, ending_by_signals, run_options, sampling_options
 from simt.cli.sampling_options import SamplingOptions
 from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimtError, SimulationError
@@ -25,7 +24,7 @@ from simt.files import require_output, write_text
 from simt.formatting import plural
 from simt.result import Result
 from simt.result.files import dump
-from simt.run.interruption import is_alarm, stoppable
+from simt.run.interruption import Limits, deferred_stop, is_alarm, number_of, stoppable
 from simt.run.overrides import override_texts
 from simt.run.record import require_place
 from simt.simulate import simulate
@@ -165,27 +164,26 @@ def run(
 
     def once(core_mhz: float | None, output: Path | None) -> Result:
         if found is None:
-            with stoppable():
-                return simulate(
-                    path,
-                    gpu,
-                    set=set_,
-                    kernels=kernels,
-                    threads=threads,
-                    max_cycles=max_cycles,
-                    timeout=timeout,
-                    timeline=timeline,
-                    power=energies or power,
-                    clock=core_mhz,
-                    progress=not quiet,
-                    output=output,
-                    resume=resume,
-                    controller=sampling.controller,
-                    plan=sampling.plan,
-                    verify=sampling.share,
-                    seed=sampling.seed,
-                    outside=outside,
-                )
+            return simulate(
+                path,
+                gpu,
+                set=set_,
+                kernels=kernels,
+                threads=threads,
+                max_cycles=max_cycles,
+                timeout=timeout,
+                timeline=timeline,
+                power=energies or power,
+                clock=core_mhz,
+                progress=not quiet,
+                output=output,
+                resume=resume,
+                controller=sampling.controller,
+                plan=sampling.plan,
+                verify=sampling.share,
+                seed=sampling.seed,
+                outside=outside,
+            )
         make = partial(
             _gpu,
             gpu,
@@ -204,33 +202,44 @@ def run(
         with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
             return _run_program(found, make, kept, driver, size, sampling, timeout)
 
-    with _telling_how_to_go_on(output):
+    def simulated() -> Result:
+        if power_cap is None:
+            return once(clock, output)
+        if resume or functional:
+            raise SimtError("--power-cap goes with neither --resume nor --functional")
+        result = _under_cap(once, gpu, set_, energies, clock, power_cap)
+        if output is not None:
+            result.save(output)
+        return result
+
+    with ending_by_signals():
+        number = 0
         try:
-            if power_cap is None:
-                result = once(clock, output)
-            else:
-                if resume or functional:
-                    raise SimtError("--power-cap goes with neither --resume nor --functional")
-                result = _under_cap(once, gpu, set_, energies, clock, power_cap)
-                if output is not None:
-                    result.save(output)
+            with stoppable():
+                result = simulated()
         except LimitReached as stop:
             result = stop.result
-    if functional:
-        return
-    limited = result.status in LIMITS
-    if limited:
-        typer.echo(f"Stopped: {result.status} reached.", err=True)
-        _say_how_to_go_on(result, output)
-    elif not result.launches:
-        typer.echo(f"{path}: no kernel was launched, so there is no Result.", err=True)
-    if result.launches:
-        compared = sampling.compared(result)
-        if output is not None and compared is not result:
-            compared.save(output)
-        _deliver(compared, perfetto_, json_, quiet)
-    if limited:
-        raise typer.Exit(LIMIT_EXIT)
+        except Interrupted as stop:
+            result, number = stop.result, stop.number
+        except SimulationError as error:
+            if error.result.launches:
+                _say_how_to_go_on(error.result, output)
+            raise
+        with deferred_stop():
+            limited = result.status in LIMITS
+            if number or limited:
+                typer.echo("Interrupted." if number else f"Stopped: {result.status} reached.", err=True)
+                if not functional and result.status != "complete":
+                    _say_how_to_go_on(result, output)
+            elif not result.launches and not functional:
+                typer.echo(f"{path}: no kernel was launched, so there is no Result.", err=True)
+            if result.launches:
+                compared = sampling.compared(result)
+                if output is not None and compared is not result:
+                    compared.save(output)
+                _deliver(compared, perfetto_, json_, quiet)
+    if number or limited:
+        raise typer.Exit(128 + number if number else LIMIT_EXIT)
 
 
 def _list_examples() -> None:
@@ -262,24 +271,6 @@ def _require_functional(path: Path, found: Path | Workload | None, *, writes: bo
         raise LaunchError(
             f"{path}: --functional has neither cycles nor a Result; leave out --max-cycles and --resume"
         )
-
-
-@contextlib.contextmanager
-def _telling_how_to_go_on(output: Path | None) -> Iterator[None]:
-    """Where the run is interrupted or cannot continue, saves and names the finished launches."""
-    try:
-        yield
-    except Interrupted as stop:
-        typer.echo("Interrupted.", err=True)
-        _say_how_to_go_on(stop.result, output)
-        raise typer.Exit(128 + stop.number) from None
-    except KeyboardInterrupt as stop:
-        typer.echo("Interrupted before the first launch.", err=True)
-        raise typer.Exit(128 + getattr(stop, "number", signal.SIGINT)) from None
-    except SimulationError as error:
-        if error.result.launches:
-            _say_how_to_go_on(error.result, output)
-        raise
 
 
 def _under_cap(
@@ -324,36 +315,60 @@ def _run_program(
     Raises Interrupted with the finished launches; saves the finished launches before exceptions of the
     program propagate.
     """
-    from simt.control.accuracy import choose, verification, with_accuracy
-
+    limits = Limits(timeout=timeout)
     device = make(controller=sampling.controller, plan=sampling.plan, **kept)
+    result: Result | None = None
     try:
-        with stoppable(timeout):
-            program.run_program(path, device, driver, size)
+        with stoppable(limits.timeout_left):
+            try:
+                program.run_program(path, device, driver, size)
+            except SystemExit as end:
+                if end.code:
+                    raise
             device.synchronize()
+        with deferred_stop():
+            result = _saved(device, "complete")
     except KeyboardInterrupt as stop:
-        number = getattr(stop, "number", signal.SIGINT)
-        if not is_alarm(number):
-            raise Interrupted(_saved(device, "interrupted"), number) from None
-        return _saved(device, "timeout")
+        number = number_of(stop)
+        if is_alarm(number):
+            return _saved(device, "timeout")
+        raise Interrupted(result or _saved(device, "interrupted"), number) from None
     except SimulationError as error:
         device.save(error.result)
         raise
     except BaseException as error:  # of the program: raised again after the finished launches are saved
-        ended = isinstance(error, SystemExit) and not error.code
-        if not ended:
-            if not isinstance(error, ResultError) and not device.functional:
-                _say_how_to_go_on(_saved(device, "failed"), kept["output"])
-            raise
-    result = device.result()
-    if sampling.share and (wanted := choose(result, sampling.share, sampling.seed)):
-        with contextlib.redirect_stdout(io.StringIO()):  # its output has been printed already
-            again = make(plan=wanted)
-            program.run_program(path, again, driver, size)
-        verified = verification(result, again.result(), sampling.share, sampling.seed)
-        result = with_accuracy(result, sampling.plan, verified)
+        if not isinstance(error, ResultError) and not device.functional:
+            _say_how_to_go_on(_saved(device, "failed"), kept["output"])
+        raise
+    if not sampling.share:
+        return result
+    try:
+        with stoppable(limits.timeout_left):
+            result = _verified(
+                result, lambda gpu: program.run_program(path, gpu, driver, size), make, sampling
+            )
+    except KeyboardInterrupt as stop:
+        if not is_alarm(number_of(stop)):
+            raise Interrupted(result, number_of(stop)) from None
+        result = replace(result, status="timeout")
     device.save(result)
     return result
+
+
+def _verified(
+    result: Result, run: Callable[[GPU], None], make: Callable[..., GPU], sampling: SamplingOptions
+) -> Result:
+    """The Result with the errors of some of the launches cut short, which a second run simulates in full."""
+    from simt.control.accuracy import choose, verification, with_accuracy
+
+    wanted = choose(result, sampling.share, sampling.seed)
+    if not wanted:
+        return result
+    again = make(plan=wanted)
+    with contextlib.redirect_stdout(io.StringIO()):  # its output has been printed already
+        run(again)
+    verified = verification(result, again.result(), sampling.share, sampling.seed)
+    return with_accuracy(result, sampling.plan, verified)
 
 
 def _saved(device: GPU, status: str) -> Result:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from simt.formatting import format_time, plural
+from simt.names import printable
 from simt.result import Result, sentences
 from simt.result.launch_table import LEFT, launch_rows
 
@@ -24,6 +25,7 @@ def print_table(
     Lines written to a pipe are not cut. On a narrow terminal, columns of text are cut; if that is not enough,
     the columns are printed in blocks, each with the first column.
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     room = console.width if console.is_terminal else sum(widths) + GAP * len(widths)
     for i in sorted(left, key=lambda i: -widths[i]):
@@ -77,6 +79,8 @@ def show_result(result: Result, console: Console) -> None:
         markup=False,
     )
     for text in sentences(result):
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
     for text in result.warnings:
-        console.print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+        console.print(
+            f"warning: {printable(text)}", style="yellow", highlight=False, markup=False, soft_wrap=True
+        )

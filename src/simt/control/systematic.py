@@ -23,6 +23,7 @@ _NEVER = 1 << 40  # core cycles, beyond any launch
 _OF_A_WINDOW = 32  # waves for each window, if these are more than planned
 _SHORT = 16  # waves of a launch that needs no second window if the first is as the cold one
 _ALIKE = 0.005  # difference of two windows that makes more of them needless
+_FEWEST = 5  # waves of a launch of which something is left out: two, a window, and the end
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
 _FEWEST = 5  # waves of a launch of which something is left out
 _WARM_UP = 0.5  # waves before a window, after something has been left out

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -89,7 +90,13 @@ def machine_code(module: PtxModule, arch: str, *options: str) -> bytes:
     """
     assembler = _assembler_for(module, arch)
     if assembler is None:
-        raise ToolkitError(f"{module.name}: no installed ptxas makes machine code for {arch}: {INSTALL}")
+        known = ", ".join(_version(path) for path in _assemblers()) or "none"
+        match = _PTX_VERSION.search(module.text)
+        raise ToolkitError(
+            f"{module.name}: no installed ptxas makes machine code for {arch} of PTX "
+            f"{match[1] if match else 'without a version'} ({known} found): {INSTALL}, or `pip install "
+            "nvidia-cuda-nvcc` for the newest, or put a CUDA toolkit's bin on the PATH"
+        )
     target = module.arch if arch_number(module.arch)[1] else arch
     identity = json.dumps([_CACHE_VERSION, _version(assembler), target, options, module.text])
     place = cache_directory("ptxas") / f"{hashlib.sha256(identity.encode()).hexdigest()[:40]}.cubin"
@@ -129,13 +136,16 @@ def _assembler_for(module: PtxModule, arch: str) -> Path | None:
 
 @lru_cache(maxsize=1)
 def _assemblers() -> tuple[Path, ...]:
-    """NVIDIA's wheels, then Triton's, which contains its own."""
+    """NVIDIA's wheels, then Triton's, which contains its own, then those of toolkits on the PATH."""
     found = [toolkit.ptxas for toolkit in toolkits() if toolkit.ptxas is not None]
     spec = importlib.util.find_spec("triton")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent / "backends" / "nvidia" / "bin"
         found += [folder / name for name in ("ptxas", "ptxas-blackwell") if (folder / name).is_file()]
-    return tuple(path for path in found if _version(path))
+    for program in ("ptxas", "nvcc"):
+        if place := shutil.which(program):
+            found.append(Path(place).resolve().with_name("ptxas"))
+    return tuple(path for path in dict.fromkeys(found) if _version(path))
 
 
 @lru_cache(maxsize=8)

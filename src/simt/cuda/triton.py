@@ -23,6 +23,7 @@ _POINTEE = {
     **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     **{"float16": "fp16", "float32": "fp32", "float64": "fp64", "bfloat16": "bf16"},
     **{"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "float8_e4m3b11fnuz": "fp8e4b15"},
+    **{"float8_e4m3fnuz": "fp8e4b8", "float8_e5m2fnuz": "fp8e5b16"},
 }
 """Triton's names of the element types of NumPy, ml_dtypes and PyTorch."""
 _SCALARS: dict[str, type[np.generic]] = {
@@ -88,7 +89,7 @@ def specialise(
     type annotations are honoured.
 
     Args:
-        fn: a function decorated with `@triton.jit`.
+        fn: a function decorated with `@triton.jit` or Gluon's `@gluon.jit`.
         args, kwargs: for each parameter a NumPy array (taken as a device array at an aligned address), an
             object with `data_ptr()` and `dtype`, a tensor descriptor, a number, None, or a tuple of these.
 
@@ -133,7 +134,7 @@ def compile_triton(
     num_stages: int = 3,
     **options: Any,
 ) -> TritonKernel:
-    """Compiles a `@triton.jit` function to PTX.
+    """Compiles a `@triton.jit` function, or one of Gluon (`@gluon.jit`), to PTX.
 
     Args:
         signature: type of each parameter by name, as in Triton ("*fp16", "i32", "constexpr"), or what
@@ -154,7 +155,12 @@ def compile_triton(
     if not isinstance(signature, Specialisation):
         signature = _declared(fn, signature, constexprs or {})
     name = fn.__name__
-    source = ASTSource(fn, signature.signature, signature.constexprs, signature.attributes)
+    language: Any = ASTSource
+    if fn.is_gluon():
+        from triton.experimental.gluon._runtime import GluonASTSource
+
+        language = GluonASTSource
+    source = language(fn, signature.signature, signature.constexprs, signature.attributes)
     try:
         compiled = triton_compile(
             source,

@@ -23,7 +23,7 @@ import zstandard
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simt.errors import DebugError
-from simt.files import require_regular
+from simt.files import decompressed, require_regular
 from simt.version import __version__
 
 from .executors import Scratch
@@ -253,6 +253,7 @@ class Recording:
         fault, after = values.pop("fault"), values.pop("after")
         place = self.path / "modules" / f"{raw.ptx}.ptx"
         try:
+            require_regular(place)
             values["ptx"] = place.read_text(encoding="utf-8")
             values["parameters"] = bytes.fromhex(raw.parameters)
         except OSError as error:
@@ -280,7 +281,8 @@ class Recording:
         if len(Path(raw.digest).parts) != 1 or not place.exists():
             return None
         try:
-            content = zstandard.ZstdDecompressor().decompress(place.read_bytes(), max_output_size=raw.size)
+            require_regular(place)
+            content = decompressed(place.read_bytes(), raw.size)
         except (OSError, zstandard.ZstdError, MemoryError, ValueError) as error:
             raise DebugError(f"{place}: cannot be read: {error}") from None
         if len(content) != raw.size or Allocation.digest_of(content) != raw.digest:

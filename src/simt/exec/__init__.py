@@ -1,5 +1,5 @@
 """Runs unmodified CUDA programs: `simt exec`."""
 
-from .run import Finished, libraries, numbered, run
+from .run import Finished, ProgramInterrupted, libraries, numbered, run
 
-__all__ = ["Finished", "libraries", "numbered", "run"]
+__all__ = ["Finished", "ProgramInterrupted", "libraries", "numbered", "run"]

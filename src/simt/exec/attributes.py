@@ -74,6 +74,8 @@ class Attribute(IntEnum):
     HOST_REGISTER_SUPPORTED = 99
     VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102
     MAX_BLOCKS_PER_MULTIPROCESSOR = 106
+    MAX_PERSISTING_L2_CACHE_SIZE = 108
+    MAX_ACCESS_POLICY_WINDOW_SIZE = 109
     RESERVED_SHARED_MEMORY_PER_BLOCK = 111
     MEMORY_POOLS_SUPPORTED = 115
     CLUSTER_LAUNCH = 120
@@ -84,6 +86,8 @@ class Attribute(IntEnum):
 
 
 _TEXTURE_WIDTH, _TEXTURE_DEPTH, _LAYERS = 131072, 16384, 2048
+_ACCESS_WINDOW = 128 << 20
+"""Largest access policy window, in bytes, as read on an H200 (134,217,728)."""
 _MOST_STATIC_SHARED = 48 << 10
 """Bytes of shared memory per CTA available without opting in (CUDA programming guide)."""
 
@@ -178,6 +182,8 @@ def device_attributes(spec: Spec, ordinal: int) -> dict[int, int]:
         of.PCI_BUS_ID: ordinal + 1,
         of.GLOBAL_MEMORY_BUS_WIDTH: spec.address_map.channels * spec.dram.bus_bytes * 8,
         of.L2_CACHE_SIZE: spec.l2_lines * spec.l2.slice.line_bytes,
+        of.MAX_PERSISTING_L2_CACHE_SIZE: spec.most_persisting_l2,
+        of.MAX_ACCESS_POLICY_WINDOW_SIZE: _ACCESS_WINDOW if spec.most_persisting_l2 else 0,
         of.MAX_THREADS_PER_MULTIPROCESSOR: threads,
         of.ASYNC_ENGINE_COUNT: 2,
         of.COMPUTE_CAPABILITY_MAJOR: spec.sm_version // 10,

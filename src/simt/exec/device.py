@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -15,19 +15,30 @@ from simt import _engine
 from simt.cuda import Image, PtxModule, link
 from simt.cuda.fatbin import ELF_MAGIC, FATBIN_MAGIC, images_in
 from simt.cuda.ptx_module import arch_number
-from simt.errors import CompileError, DeadlockError, ImageError, LaunchError, ProgramFault, SimtError
+from simt.errors import (
+    CompileError,
+    DeadlockError,
+    ImageError,
+    LaunchError,
+    ProgramFault,
+    SimtError,
+    ToolkitError,
+)
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
+from simt.names import printable
 from simt.result import Result
+from simt.run.l2 import PROPERTIES, AccessWindow, Rows, Use
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from . import codes
 from .attributes import device_attributes, device_uuid
 from .checkpoints import Steps
-from .gpus import CheckpointedGpu, ProgramGpu
+from .gpus import EVERYWHERE, CheckpointedGpu, ProgramGpu
 from .objects import Objects, ptx_of
+from .requests import Number
 from .streams import ProgramStream, Streams
 
 if TYPE_CHECKING:
@@ -38,7 +49,7 @@ HOST_BYTES = 64 << 30
 STACK_BYTES = 16 << 10
 """Stack per thread, unless the program requests more."""
 
-_FAILURES = (DeadlockError, ProgramFault, LaunchError, ImageError)
+_FAILURES = (DeadlockError, ProgramFault, LaunchError, ImageError, CompileError, ToolkitError)
 """Errors of the program."""
 # Error codes of program faults.
 _FAULTS = {
@@ -67,6 +78,18 @@ class _Configuration(msgspec.Struct, array_like=True):
     cluster: tuple[int, int, int]
     shared: int
     cooperative: bool
+    window_address: int
+    window_bytes: int
+    hit_ratio: float
+    hit_property: int
+    miss_property: int
+
+    @property
+    def window(self) -> AccessWindow | None:
+        if not self.window_bytes:
+            return None
+        hit, miss = (PROPERTIES[number] for number in (self.hit_property, self.miss_property))
+        return AccessWindow(self.window_address, self.window_bytes, self.hit_ratio, hit, miss)
 
 
 class Device(Objects):
@@ -82,6 +105,8 @@ class Device(Objects):
             "open",
             "reset",
             "allocate",
+            "share",
+            "reach",
             "free",
             "load",
             "unload",
@@ -99,6 +124,9 @@ class Device(Objects):
             "registers",
             "occupancy",
             "stack",
+            "set_aside",
+            "reset_persisting",
+            "note",
             "refuse_tables",
         ]
     )
@@ -128,11 +156,19 @@ class Device(Objects):
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
         self._modules: dict[int, Module] = {}
+        self._loaded = 0
+        """Number of the last module: numbers are not used again, since launches refer to modules by them."""
         self._kernels: dict[tuple[int, str], Kernel] = {}
         self._launcher = lru_cache(maxsize=1024)(self._make_launcher)
         self._streams = Streams()
         self._events: dict[int, tuple[int, QueuedTransfer]] = {}
         """By event: number and times of the work it stands for."""
+        self.watch: Callable[[], None] = _nothing
+        """Called again and again while launches run; what it raises stops them."""
+        self.space: Any = None
+        """The engine's address space that the process's devices share; None if it is alone."""
+        self.lacking = ""
+        """What simt lacked to execute the program, if anything."""
         self._refused_tables = ""
         """The file that requested a private table, if the program has not launched a kernel or received
         another error since."""
@@ -147,6 +183,7 @@ class Device(Objects):
             "memory": self._shown.dram.capacity_gib << 30,
             "functional": self._answers_launches or bool(self._options.get("functional")),
             "synchronous": self._answers_launches,
+            "joined": self.space is not None,
         }
 
     # --- operations -------------------------------------------------------------------------------------
@@ -156,10 +193,11 @@ class Device(Objects):
         if self._gpu is None:
             options = {**self._options, "memory": (self._shown.dram.capacity_gib << 30) + HOST_BYTES}
             if self._steps is None:
-                self._gpu = ProgramGpu(self._ordinal, self._printed, options)
+                self._gpu = ProgramGpu(self._ordinal, self._printed, options, self.space)
             else:
-                self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options)
+                self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options, self.space)
             self._gpu.program = self._program
+            self._gpu.session.watch = self.watch
             if self._profile is not None:
                 self._executed = self._profiling.enter_context(self._gpu.profiled())
         native = self.gpu.memory.native
@@ -187,30 +225,62 @@ class Device(Objects):
         self._fault = None
         return 0
 
-    def allocate(self, size: int, label: str) -> int:
-        return int(self.gpu.memory.native.allocate(size, label))
+    def allocate(self, size: Number, label: str, everywhere: bool) -> int:
+        """everywhere: kernels of all devices may access it."""
+        native = self.gpu.memory.native
+        address = int(native.allocate(size, label))
+        if everywhere:
+            native.open(address, EVERYWHERE)
+        return address
 
-    def free(self, address: int) -> None:
+    def share(self, address: Number, devices: Number) -> None:
+        """Which other devices' kernels may access an allocation: bit n for device n."""
+        self.gpu.memory.native.open(address, devices)
+
+    def reach(self, number: Number, all: bool) -> None:
+        """Whether kernels of this device may access all memory of device `number`."""
+        if number >= 64:
+            raise ValueError(f"device {number}, expected less than 64")
+        self.gpu.memory.native.reach(number, all)
+
+    def free(self, address: Number) -> None:
         self.gpu.memory.native.free(address)
 
-    def stack(self, size: int) -> None:
+    def stack(self, size: Number) -> None:
         """Sets the stack size per thread in bytes, if larger than the engine's default."""
         if size > STACK_BYTES:
             self.gpu.machine_facts["stack_limit"] = size
             self._launcher.cache_clear()
 
+    def note(self, what: str) -> None:
+        """The program has asked for something that has no effect on timing."""
+        self.gpu.session.note(f"{what}: no effect on timing")
+
+    def set_aside(self, nbytes: Number) -> None:
+        """Sets aside a part of the L2 for persisting accesses, in order with what is queued."""
+        self.gpu.set_persisting_l2(nbytes)
+
+    def reset_persisting(self) -> None:
+        """Ends the persistence of the lines that are in the L2, in order with what is queued."""
+        self.gpu.reset_persisting_l2()
+
     def load(self, image: bytes) -> dict[str, Any]:
         """Loads a module. Returns its number, kernels and variables; or an error and its text."""
+        self._loaded += 1
         try:
             program = self._image(image)
             module = Module(self.gpu, program)
-        except (ImageError, CompileError) as error:
+        except (ImageError, CompileError, ToolkitError) as error:
             self._refused_tables = ""  # this is the error that matters
             code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoImage) else codes.INVALID_PTX
+            if isinstance(error, ToolkitError):
+                self.lacking, code = str(error), codes.UNSUPPORTED_PTX_VERSION
             return {"error": code, "text": str(error)}
-        number = len(self._modules) + 1
+        number = self._loaded
         self._modules[number] = module
         managed = frozenset(module.native.managed)
+        for name in managed:
+            self.gpu.memory.native.open(module.native.variables[name][0], EVERYWHERE)
         return {
             "module": number,
             "ptx_version": arch_number(program.arch)[0],
@@ -233,7 +303,7 @@ class Device(Objects):
         }
 
     def _image(self, image: bytes) -> Image:
-        name = f"{self._program}[{len(self._modules)}]"
+        name = f"{self._program}[{self._loaded - 1}]"
         if image.startswith(FATBIN_MAGIC) or image.startswith(ELF_MAGIC):
             try:
                 found = images_in(image, name, self.gpu.arch, self.gpu.code)
@@ -251,13 +321,13 @@ class Device(Objects):
         module = ptx_of(image, name)
         return link([module], self.gpu.arch) if not module.arch else module
 
-    def unload(self, number: int) -> None:
+    def unload(self, number: Number) -> None:
         self._modules.pop(number, None)
         for key in [key for key in self._kernels if key[0] == number]:
             del self._kernels[key]
         self._launcher.cache_clear()
 
-    def _kernel(self, module: int, name: str) -> Kernel:
+    def _kernel(self, module: Number, name: str) -> Kernel:
         key = (module, name)
         if key not in self._kernels:
             self._kernels[key] = self._modules[module][name]
@@ -274,19 +344,27 @@ class Device(Objects):
             ProgramStream(self.gpu, launch.stream, self._streams),
             launch.cluster if launch.cluster[0] else kernel.facts.cluster,
             launch.cooperative,
+            window=launch.window,
         )
 
-    def registers(self, module: int, name: str) -> int:
-        return self._kernel(module, name).facts.registers
+    def registers(self, module: Number, name: str) -> int:
+        try:
+            return self._kernel(module, name).facts.registers
+        except _FAILURES as error:
+            self._failed(error)
+            return 0
 
-    def occupancy(self, module: int, name: str, threads: int, shared: int) -> int:
+    def occupancy(self, module: Number, name: str, threads: Number, shared: Number) -> int:
         """CTAs of a kernel that fit on an SM; 0 if none fits."""
         try:
             return self._kernel(module, name).occupancy(threads, shared).ctas
         except LaunchError:
             return 0
+        except _FAILURES as error:
+            self._failed(error)
+            return 0
 
-    def stream(self, number: int, blocking: bool) -> None:
+    def stream(self, number: Number, blocking: bool) -> None:
         """Creates a stream."""
         self._streams.add(number, blocking)
 
@@ -308,23 +386,22 @@ class Device(Objects):
 
     def copy(
         self,
-        stream: int,
+        stream: Number,
         moved: bool,
         staged: bool,
-        to_device: bool,
-        from_device: bool,
-        to: int,
-        to_pitch: int,
-        to_slice: int,
-        source: int,
-        pitch: int,
-        slice: int,
-        width: int,
-        height: int,
-        depth: int,
+        link: Literal["device", "host_to_device", "device_to_host", "none"],
+        to: Number,
+        to_pitch: Number,
+        to_slice: Number,
+        source: Number,
+        pitch: Number,
+        slice: Number,
+        width: Number,
+        height: Number,
+        depth: Number,
     ) -> None:
         """Copies rows. moved: the program has already copied them; only timing is simulated. staged: `source`
-        is memory that the program allocated for this copy; it is freed afterwards."""
+        is memory that the program allocated for this copy; it is freed afterwards. link: what it occupies."""
         native, nbytes = self.gpu.memory.native, width * height * depth
         moves = (
             []
@@ -343,30 +420,32 @@ class Device(Objects):
             if staged:
                 native.free(source)
 
-        if to_device:
-            link, traffic = ("device", 2 * nbytes) if from_device else ("host_to_device", nbytes)
-        else:
-            link, traffic = ("device_to_host", nbytes) if from_device else ("none", 0)
+        touched = []
+        if link == "device":
+            touched.append(Rows(source, width, pitch, height, slice, depth, "read"))
+        if link in ("device", "host_to_device"):
+            use: Use = "written" if link == "device" else "received"
+            touched.append(Rows(to, width, to_pitch, height, to_slice, depth, use))
         self._do(
             stream,
             QueuedTransfer(
                 link=link,
-                traffic=traffic,
-                writes=(to, nbytes) if link == "host_to_device" else (0, 0),
+                traffic={"device": 2 * nbytes, "none": 0}.get(link, nbytes),
+                touched=touched,
                 perform=moves[0] if len(moves) == 1 and not staged else move if moves else None,
             ),
         )
 
     def fill(
         self,
-        stream: int,
+        stream: Number,
         filled: bool,
-        address: int,
-        pitch: int,
-        value: int,
-        element: int,
-        width: int,
-        height: int,
+        address: Number,
+        pitch: Number,
+        value: Number,
+        element: Number,
+        width: Number,
+        height: Number,
     ) -> None:
         """Fills rows of elements. filled: the program has already filled them; only timing is simulated."""
         perform = None
@@ -375,39 +454,40 @@ class Device(Objects):
                 self.gpu.memory.native, address, value, element, width * element, height, pitch
             )
         traffic = width * element * height
-        self._do(stream, QueuedTransfer(link="device", traffic=traffic, perform=perform))
+        rows = Rows(address, width * element, pitch, height, use="written")
+        self._do(stream, QueuedTransfer(link="device", traffic=traffic, touched=[rows], perform=perform))
 
-    def release(self, stream: int, address: int) -> None:
+    def release(self, stream: Number, address: Number) -> None:
         """Frees memory, in stream order."""
         native = self.gpu.memory.native
         self._do(stream, QueuedTransfer(perform=lambda: native.free(address)))
 
-    def call(self, stream: int, number: int) -> None:
+    def call(self, stream: Number, number: Number) -> None:
         """Calls a function of the program, in stream order."""
         self._do(stream, QueuedTransfer(perform=lambda: self._ask(number)))
 
-    def record(self, stream: int, event: int) -> None:
+    def record(self, stream: Number, event: Number) -> None:
         """Records an event. Every record has a new number."""
         point = QueuedTransfer()
         self._events[event] = (self._do(stream, point), point)
 
-    def wait(self, stream: int, event: int) -> None:
+    def wait(self, stream: Number, event: Number) -> None:
         """Makes a stream wait for a recorded event."""
         if event in self._events:
             self._streams.wait(stream, self._events[event][0])
 
-    def forget(self, event: int) -> None:
+    def forget(self, event: Number) -> None:
         """The program can no longer refer to this record of an event."""
         self._events.pop(event, None)
 
-    def elapsed(self, start: int, end: int) -> float:
+    def elapsed(self, start: Number, end: Number) -> float:
         """Nanoseconds between two events; 0 without timing."""
         first, last = (self._events[event][1].end_cycle for event in (start, end))
         if first is None or last is None:
             return 0.0
         return (last - first) * 1e3 / self._spec.clock.core_mhz
 
-    def synchronize(self, what: str, which: int) -> dict[str, Any]:
+    def synchronize(self, what: Literal["all", "stream", "event"], which: Number) -> dict[str, Any]:
         """Runs queued work: all of it ("all"), that of a stream, or that before an event. Returns the code of
         a fault that has occurred, or 0, and what was printed.
         """
@@ -458,19 +538,25 @@ class Device(Objects):
             code = codes.INVALID_PTX
         if self._fault is None:
             self._fault = (code, str(error))
-            print(f"simt: {error}", file=sys.stderr)
+            print(f"simt: {printable(str(error))}", file=sys.stderr)
 
-    def end(self) -> Result | None:
-        """The program has ended: runs its queued work. Returns the Result, if there are timed launches."""
+    def end(self, is_lost: bool) -> Result | None:
+        """The process has ended: runs its queued work, or drops it if the process is lost. Returns the
+        Result, if there are timed launches.
+        """
         if self._refused_tables:
             print(f"simt: {self._refused_tables} {_PRIVATE_TABLES}", file=sys.stderr)
         if self._gpu is None:
             return None
         self._ask = lambda _: None
-        self._run()
+        self.gpu.session.watch = _nothing
+        if is_lost:
+            self.gpu.session.drop()
+        else:
+            self._run()
         if self._printed:
             sys.stdout.write(self._printed.decode("utf-8", "replace"))
-        return self.saved("failed" if self._fault else "complete")
+        return self.saved("failed" if self._fault else "interrupted" if is_lost else "complete")
 
     def saved(self, status: str) -> Result | None:
         """Saves the finished launches, and their profile, and returns their Result; None if there are none.
@@ -485,6 +571,10 @@ class Device(Objects):
         result = self.gpu.result(status)
         self.gpu.save(result)
         return result
+
+
+def _nothing() -> None:
+    pass
 
 
 class _NoImage(ImageError):

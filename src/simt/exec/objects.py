@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from simt import _engine
 from simt.cuda import CubinModule, PtxModule, link
 from simt.cuda.fatbin import images_in, ptx_in
-from simt.errors import ImageError, PtxError
+from simt.errors import CompileError, ImageError, ToolkitError
 from simt.gpu import GPU
 from simt.gpu.module import Module
 
 from . import codes
-from .textures import describe
+from .requests import Number
+from .textures import Described
 
 _PTX = 1
 """The `CUjitInputType` of PTX; the others are files that contain PTX."""
@@ -43,13 +43,13 @@ class Objects(ABC):
     def gpu(self) -> GPU:
         """The device's GPU."""
 
-    def texture(self, place: int, *description: Any) -> int | str:
-        """Writes the descriptor of a texture or surface (see `textures.describe`) to new memory, or to a
+    def texture(self, place: Number, described: Described) -> int | str:
+        """Writes the descriptor of a texture or surface to new memory, or to a
         reference's variable at `place`. Returns its address, 0 if memory is exhausted, or an error text.
         """
         native = self.gpu.memory.native
         try:
-            descriptor = describe(*description)
+            descriptor = described.encoded()
         except ValueError as error:
             return f"texture: {error}"
         if place == 0:
@@ -58,21 +58,46 @@ class Objects(ABC):
             native.write(place, descriptor)
         return place
 
-    def reference(self, module: int, name: str, type: str) -> int:
+    def reference(self, module: Number, name: str, type: str) -> int:
         """The address of a `.texref` or `.surfref` variable of a module; 0 if it has none."""
         address, found = self._modules[module].native.references.get(name, (0, type))
         return int(address) if found == type else 0
 
-    def tensor_map(self, *arguments: Any) -> dict[str, Any]:
-        """The bytes of a tensor map, from the arguments of `_engine.functional.encode_tensor_map`; or an
-        error code and its text.
+    def tensor_map(
+        self,
+        type: Number,
+        address: Number,
+        dims: list[int],
+        strides: list[int],
+        box: list[int],
+        element_strides: list[int],
+        interleave: Number,
+        swizzle: Number,
+        fill: Number,
+        corners: tuple[list[int], list[int]] | None = None,
+    ) -> dict[str, Any]:
+        """The bytes of a tensor map (`_engine.functional.encode_tensor_map`); or an error code and its
+        text.
         """
         try:
-            return {"bytes": _engine.functional.encode_tensor_map(*arguments)}
+            return {
+                "bytes": _engine.functional.encode_tensor_map(
+                    type,
+                    address,
+                    dims,
+                    strides,
+                    box,
+                    element_strides,
+                    interleave,
+                    swizzle,
+                    fill,
+                    corners,
+                )
+            }
         except ValueError as error:
             return {"error": codes.INVALID_VALUE, "text": f"tensor map: {error}"}
 
-    def link(self, types: Sequence[int], data: Sequence[bytes], names: Sequence[str]) -> dict[str, Any]:
+    def link(self, types: list[int], data: list[bytes], names: list[str]) -> dict[str, Any]:
         """Links PTX, including that in fat binaries, objects and libraries. types: `CUjitInputType` of each.
         Machine code is not linked here; nvcc or nvJitLink may have done so. Then, one of the inputs is the
         whole program, which is taken in place of the PTX of the others if that is missing, or as `GPU.code`
@@ -100,5 +125,5 @@ class Objects(ABC):
                 code = [f"{unit.name}: machine code cannot be linked: simt links PTX" for unit in whole]
                 return {"error": codes.NO_BINARY_FOR_GPU, "text": "; ".join([*code, *passed_over])}
             return {"bytes": (_LINKED + link(units, arch).text).encode()}
-        except PtxError as error:
+        except (ImageError, CompileError, ToolkitError) as error:
             return {"error": codes.INVALID_PTX, "text": "; ".join([str(error), *passed_over])}

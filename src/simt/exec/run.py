@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +13,12 @@ import simt._engine
 from simt.checkpoint.point import parse_point
 from simt.errors import CheckpointError, LaunchError, LimitReached, ToolkitError
 from simt.result import Result
+from simt.run.interruption import Limits, number_of
 from simt.spec import Spec, load_spec
 
 from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses
 from .device import Device
+from .process import Process
 from .server import Server
 
 _SETTINGS = {
@@ -27,6 +26,10 @@ _SETTINGS = {
     "TRITON_DEFAULT_BACKEND": "nvidia",  # Triton: does not look for AMD's, for which it loads PyTorch
 }
 """Variables that a program's environment has by default: settings that clients document."""
+_SOCKET = "socket"
+_MOST_SOCKET_NAME = 107
+"""Bytes of the path of a socket, without the zero that ends it: `sun_path` of unix(7)."""
+_SHORT_PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 _REPEATABLE = {"PYTHONHASHSEED": "0"}
 """Those of a program that must do the same in every run."""
 
@@ -35,7 +38,8 @@ _REPEATABLE = {"PYTHONHASHSEED": "0"}
 class Finished:
     """A program that has ended.
 
-    status: as in `subprocess`: negative for a signal.
+    status: as in `subprocess`: negative for a signal. 1 for a program that ended with 0 although simt lacked
+        what executes its code (which standard error says).
     stopped: "max_cycles" or "timeout" if that limit ended it, else empty.
     results: one for each device that launched kernels with timing, in the order in which they were closed.
     """
@@ -43,6 +47,16 @@ class Finished:
     status: int
     results: tuple[Result, ...]
     stopped: str = ""
+
+
+class ProgramInterrupted(KeyboardInterrupt):
+    """A program was ended by Ctrl-C or another signal. results: as of Finished, with what had finished.
+    number: of the signal."""
+
+    def __init__(self, results: Sequence[Result], number: int) -> None:
+        super().__init__("program interrupted")
+        self.results = tuple(results)
+        self.number = number
 
 
 def libraries() -> Path:
@@ -83,10 +97,11 @@ def run(
     profile: where a profile of the launches is saved (Parquet), further ones likewise: they are executed
         without timing (`GPU.profiled`).
     env: the program's environment, by default that of this process.
-    options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ...
+    options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ... `timeout` counts
+        from the start of the program, whatever it is doing.
 
     Raises LaunchError if the program cannot be started, SimtError for invalid options (SpecError before the
-    program starts), CheckpointError (docs/checkpoints.md), and KeyboardInterrupt on Ctrl-C.
+    program starts), CheckpointError (docs/checkpoints.md), and ProgramInterrupted on Ctrl-C.
     Launches finished by then are saved.
     """
     folder = libraries()
@@ -94,6 +109,12 @@ def run(
         raise CheckpointError("a checkpoint needs both its point and a directory to be written in")
     if checkpoint_at is not None and resume_from is not None:
         raise CheckpointError("a program that resumes from a checkpoint cannot make another one")
+    untimed = options.get("functional") or profile is not None or checkpoint_at is not None
+    if untimed and options.get("max_cycles") is not None:
+        raise LaunchError(
+            "functional, profile and checkpoint_at execute the program without cycles: leave out max_cycles"
+        )
+    limits = Limits(options.pop("max_cycles", None), options.pop("timeout", None))
     steps: Steps | None = None
     if resume_from is not None:
         steps = Resumption(resume_from, bool(options.get("functional")))
@@ -115,11 +136,12 @@ def run(
 
     def make(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
         own = {"gpu": gpus[ordinal], "output": next(places), **options, "profile": next(profiles)}
+        own |= {"max_cycles": limits.max_cycles, "timeout": limits.timeout_left}
         return Device(gpus[ordinal], ordinal, program, own, ask, steps)
 
-    with tempfile.TemporaryDirectory(prefix="simt-exec-") as scratch:
-        place = Path(scratch) / "socket"
-        server = Server(place, make)
+    with _scratch() as scratch:
+        place = Path(scratch) / _SOCKET
+        server = Server(place, make, len(gpus))
         inherited = dict(os.environ if env is None else env)
         others = inherited.get("LD_LIBRARY_PATH")
         inherited |= {
@@ -132,27 +154,19 @@ def run(
             inherited.setdefault(name, value)
         inherited.pop("CUDA_VISIBLE_DEVICES", None)
         try:
-            process = subprocess.Popen(
-                [os.fspath(part) for part in command],
-                env=inherited,
-                preexec_fn=None if steps is None else fixed_addresses,
-            )
-        except OSError as error:
+            process = Process(command, inherited, None if steps is None else fixed_addresses, server.signal)
+        except LaunchError:
+            server.close()
             if steps is not None:
                 steps.close()
-            raise LaunchError(f"{os.fspath(command[0])}: cannot be started: {error.strerror}") from None
-        told, tell = socket.socketpair()
-
-        def wait() -> None:
-            process.wait()
-            tell.close()
-
-        waiting = threading.Thread(target=wait, daemon=True)
-        waiting.start()
+            raise
         stopped, status = "", None
         try:
-            server.run(told)
-            if steps is not None:
+            stopped = server.run(process.ended, limits)
+            if stopped:
+                process.terminate()
+                server.give_up(stopped)
+            elif steps is not None:
                 steps.require_arrived()
         except LimitReached as limit:
             stopped = limit.result.status
@@ -161,17 +175,45 @@ def run(
         except CheckpointWritten:
             process.terminate()
             status = 0
+        except KeyboardInterrupt as stop:
+            process.terminate()
+            server.give_up("interrupted")
+            raise ProgramInterrupted(server.results, number_of(stop)) from None
         except BaseException:
             process.terminate()
             server.give_up("interrupted")
             raise
         finally:
+            server.hang_up()
+            process.end()
+            process.close()
             server.close()
-            told.close()
             if steps is not None:
                 steps.close()
-        waiting.join()
-    return Finished(process.returncode if status is None else status, tuple(server.results), stopped)
+    status = process.status() if status is None else status
+    return Finished(status or int(bool(server.lacking)), tuple(server.results), stopped)
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """A directory for the socket: that for temporary files (TMPDIR) unless its name is too long for one.
+
+    Raises ToolkitError if there is none.
+    """
+    refused = []
+    for parent in dict.fromkeys((tempfile.gettempdir(), *_SHORT_PLACES)):
+        try:
+            folder = tempfile.TemporaryDirectory(prefix="simt-exec-", dir=parent)
+        except OSError as error:
+            refused.append(f"{parent}: {error.strerror}")
+            continue
+        if len(os.fsencode(Path(folder.name) / _SOCKET)) <= _MOST_SOCKET_NAME:
+            return folder
+        folder.cleanup()
+        refused.append(f"{parent}: its name is too long for a socket")
+    raise ToolkitError(
+        f"no directory for the socket to the program ({'; '.join(refused)}); set TMPDIR to one with a short "
+        "name in which files can be created"
+    )
 
 
 def numbered(output: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str] | None]:

@@ -2,138 +2,61 @@
 
 from __future__ import annotations
 
-import array
 import os
 import selectors
 import socket
-import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from simt.errors import CheckpointError, SimtError, SimulationError
+from simt.errors import CompileError, ImageError, LaunchError, ProgramFault, SimtError, ToolkitError
 from simt.result import Result
+from simt.run.interruption import Limits, deferred_stop, raise_requested
 
-from .device import Device
+from .checkpoints import CheckpointWritten
+from .connection import ClientGone, Connection, Maker
+from .gpus import AddressSpaces
 
-_SIZE = struct.Struct("<Q")
-_MOST_BYTES = 1 << 32
-_PIECE = 1 << 16
-"""Bytes received at once. Larger pieces gain nothing: large data passes through the shared memory."""
 _PATIENCE = 50e-6
 """Seconds for which requests are polled before the process sleeps until one arrives."""
-_DECODER = msgspec.msgpack.Decoder(list)
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-Maker = Callable[[int, str, Callable[[int], None]], Device]
-"""Makes a device from its ordinal, the program's name, and a function that calls the program's functions."""
-
-
-class _Connection:
-    """The connection to one device of one process."""
-
-    def __init__(self, channel: socket.socket, make: Maker) -> None:
-        self.channel = channel
-        self.device: Device | None = None
-        self._make = make
-        self._operations: dict[str, Callable[..., Any]] = {"hello": self._hello}
-        self._received = bytearray()
-        self._read = 0
-
-    def serve(self) -> bool:
-        """Handles the received requests. False if the process has ended."""
-        if not self._receive():
-            return False
-        while (message := self._next()) is not None:
-            self._handle(message)
-        return True
-
-    def call(self, number: int) -> None:
-        """Makes the program, which is waiting for a reply, call one of its functions first."""
-        self._reply(number)
-        while (message := self._next()) is None:
-            if not self._receive():
-                raise BrokenPipeError
-        if message != ["called"]:
-            raise ValueError(f"{message[0]!r} while a function of the program is being called")
-
-    def _receive(self) -> bool:
-        try:
-            piece = self.channel.recv(_PIECE)
-        except (ConnectionResetError, InterruptedError):
-            return False
-        # First discard what has been read.
-        del self._received[: self._read]
-        self._read = 0
-        self._received += piece
-        return bool(piece)
-
-    def _next(self) -> list[Any] | None:
-        """The next complete message, if it has arrived."""
-        begin = self._read + _SIZE.size
-        if len(self._received) < begin:
-            return None
-        (size,) = _SIZE.unpack_from(self._received, self._read)
-        if size > _MOST_BYTES:
-            raise ValueError(f"a message of {size:,} bytes, expected {_MOST_BYTES:,} at most")
-        if len(self._received) < begin + size:
-            return None
-        self._read = begin + size
-        return _DECODER.decode(self._received[begin : self._read])
-
-    def _handle(self, message: Sequence[Any]) -> None:
-        operation, *arguments = message
-        if operation not in self._operations:
-            raise ValueError(f"unknown operation {operation!r}")
-        answer = self._operations[operation](*arguments)
-        if answer is not None:
-            opened = self.device if operation == "open" else None
-            self._reply(answer, opened.file if opened is not None else None)
-
-    def _hello(self, process: int, ordinal: int, program: str) -> dict[str, Any]:
-        self.device = self._make(ordinal, program, self.call)
-        self._operations = {name: getattr(self.device, name) for name in Device.operations}
-        return self.device.facts
-
-    def _reply(self, answer: Any, file: int | None = None) -> None:
-        payload = _ENCODER.encode(answer)
-        data = _SIZE.pack(len(payload)) + payload
-        if file is not None:
-            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file]))
-            data = data[self.channel.sendmsg([data], [rights]) :]
-        self.channel.sendall(data)
+_END_OF_RUN = (SimtError, CheckpointWritten)
+"""Errors that concern the whole run, except those of `_OF_CLIENT`."""
+_OF_CLIENT = (LaunchError, ProgramFault, ImageError, CompileError, ToolkitError)
 
 
 class Server:
-    """Listens at `path`."""
+    """Listens at `path`. devices: how many the program has."""
 
-    def __init__(self, path: Path, make: Maker) -> None:
-        self._make = make
+    def __init__(self, path: Path, make: Maker, devices: int = 1) -> None:
+        self._make, self._spaces = make, AddressSpaces(devices)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen(64)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._open: dict[int, _Connection] = {}
+        self._open: dict[int, Connection] = {}
+        self._reserve = _any_file()
+        """A descriptor to give up when there is no other left."""
+        self.lacking = ""
+        """What simt lacked to execute the program, if anything."""
         self.results: list[Result] = []
         """Results of the devices whose processes have ended, in that order."""
 
-    def run(self, ended: socket.socket) -> None:
-        """Serves until `ended` is readable and everything sent before has been handled.
+    def run(self, ended: socket.socket, limits: Limits | None = None) -> str:
+        """Serves until `ended` is readable and everything sent before has been handled. Returns "timeout" if
+        that limit is reached before, else "".
 
         Raises LimitReached, and Interrupted on Ctrl-C; `give_up` then saves what has finished.
         """
+        limits = limits or Limits()
         self._selector.register(ended, selectors.EVENT_READ)
         over = False
         while True:
-            ready = self._selector.select(0) if over else self._ready()
-            if not ready:
+            ready = self._selector.select(0) if over else self._ready(limits.seconds_left)
+            if not over and limits.late():
+                return "timeout"
+            if over and not ready:
                 break
             for key, _ in ready:
                 if key.fileobj is ended:
@@ -144,7 +67,8 @@ class Server:
                 else:
                     self._serve(self._open[key.fd])
         for connection in list(self._open.values()):
-            self._end(connection)
+            self._end(connection, connection.was_killed)
+        return ""
 
     def give_up(self, status: str) -> None:
         """Saves what the devices in use have finished. status: why launches may be missing."""
@@ -152,42 +76,91 @@ class Server:
             if connection.device is not None and (result := connection.device.saved(status)) is not None:
                 self.results.append(result)
 
+    def signal(self, number: int) -> None:
+        """Sends a signal to the processes that are connected."""
+        for connection in self._open.values():
+            connection.signal(number)
+
+    def hang_up(self) -> None:
+        """Ends all connections: calls that wait for an answer fail."""
+        for connection in self._open.values():
+            connection.channel.close()
+
     def close(self) -> None:
         self._selector.close()
         self._listener.close()
         for connection in self._open.values():
-            connection.channel.close()
+            connection.close()
+        if self._reserve is not None:
+            os.close(self._reserve)
 
-    def _ready(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Waits until something can be read. Polls for a moment first: a core that sleeps wakes up slowly."""
+    def _ready(self, most: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Waits until something can be read, for at most so many seconds. Polls for a moment first: a core
+        that sleeps wakes up slowly."""
+        raise_requested()
         end = time.monotonic() + _PATIENCE
         while time.monotonic() < end:
             if ready := self._selector.select(0):
                 return ready
             os.sched_yield()
-        return self._selector.select()
+        return self._selector.select(most)
 
     def _accept(self) -> None:
-        channel, _ = self._listener.accept()
-        connection = _Connection(channel, self._make)
+        try:
+            channel, _ = self._listener.accept()
+        except OSError as error:
+            self._turn_away(error)
+            return
+        connection = Connection(channel, self._make, self._spaces)
         self._open[channel.fileno()] = connection
         self._selector.register(channel, selectors.EVENT_READ)
 
-    def _serve(self, connection: _Connection) -> None:
-        try:
-            alive = connection.serve()
-        except (SimulationError, CheckpointError):
-            raise
-        except (OSError, SimtError, msgspec.DecodeError, TypeError, ValueError, LookupError) as error:
-            print(f"simt: the program's CUDA library sent an invalid request: {error}", file=sys.stderr)
-            alive = False
-        if not alive:
-            self._end(connection)
+    def _turn_away(self, error: OSError) -> None:
+        """Hangs up on a process for whose connection no descriptor is left."""
+        print(f"simt: a process of the program cannot be connected: {error.strerror}", file=sys.stderr)
+        if self._reserve is not None:
+            os.close(self._reserve)
+            with suppress(OSError):
+                self._listener.accept()[0].close()
+            self._reserve = _any_file()
+        else:
+            time.sleep(_PATIENCE)
 
-    def _end(self, connection: _Connection) -> None:
-        del self._open[connection.channel.fileno()]
+    def _serve(self, connection: Connection) -> None:
+        try:
+            if not connection.serve():
+                self._end(connection, connection.was_killed)
+        except ClientGone:
+            self._end(connection, True)
+        except _OF_CLIENT as error:
+            self._refuse(connection, error)
+        except _END_OF_RUN:
+            raise
+        except Exception as error:  # whatever a client sends, the others are served
+            self._refuse(connection, error)
+
+    def _refuse(self, connection: Connection, error: Exception) -> None:
+        what = str(error) if isinstance(error, SimtError) else f"{type(error).__name__}: {error}"
+        print(f"simt: the program's CUDA library sent an invalid request: {what}", file=sys.stderr)
+        self._end(connection, True)
+
+    def _end(self, connection: Connection, is_lost: bool) -> None:
+        """is_lost: work that the process has not waited for is dropped."""
         with suppress(KeyError, ValueError):
             self._selector.unregister(connection.channel)
-        connection.channel.close()
-        if connection.device is not None and (result := connection.device.end()) is not None:
-            self.results.append(result)
+        # It stays among the open ones until it is saved: whatever stops its work, `give_up` finds it.
+        device = connection.device
+        result = None if device is None else device.end(is_lost)
+        with deferred_stop():
+            if device is not None:
+                self.lacking = self.lacking or device.lacking
+            if result is not None:
+                self.results.append(result)
+            del self._open[connection.channel.fileno()]
+            connection.close()
+
+
+def _any_file() -> int | None:
+    with suppress(OSError):
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    return None

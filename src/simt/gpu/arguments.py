@@ -13,6 +13,7 @@ import numpy.typing as npt
 from simt.errors import LaunchError
 
 from .array import DeviceArray, short
+from .elements import tensor_bytes
 from .host_arrays import HostArrays
 from .texture import Surface, Texture
 
@@ -215,6 +216,8 @@ def host_array(value: Any) -> npt.NDArray[Any] | None:
     """A NumPy array over the memory of a host array or buffer; None if the object is neither."""
     if isinstance(value, np.ndarray):
         return value
+    if (array := tensor_bytes(value)) is not None:
+        return array
     if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
         return np.asarray(value)
     try:

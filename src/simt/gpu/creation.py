@@ -11,7 +11,7 @@ import numpy.typing as npt
 from simt.errors import LaunchError
 
 from .array import Allocation, DeviceArray
-from .elements import element_type, shape_of
+from .elements import element_type, shape_of, tensor_bytes
 
 if TYPE_CHECKING:
     from .gpu import GPU
@@ -65,7 +65,8 @@ class ArrayCreation:
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
         """A copy of host values, or of another device array, in device memory."""
         try:
-            host = np.asarray(values, dtype)
+            tensor = tensor_bytes(values)
+            host = np.asarray(values if tensor is None else tensor, dtype)
         except (TypeError, ValueError) as error:
             raise LaunchError(f"values cannot be an array: {error}") from None
         device = self.empty(host.shape, host.dtype)

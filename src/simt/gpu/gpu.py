@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -20,6 +20,7 @@ from simt.errors import CheckpointError, LaunchError
 from simt.isa import table_for
 from simt.policy import Policy
 from simt.result import LaunchResult, Result
+from simt.run.interruption import raise_requested
 from simt.run.planned import Timed
 from simt.run.progress import Progress
 from simt.run.session import QueuedTransfer, Session
@@ -28,7 +29,7 @@ from simt.trace.commands import Copy
 
 from .creation import ArrayCreation
 from .exclusive import Exclusive
-from .memory import Memory, whole
+from .memory import Memory, reserve, whole
 from .output import Output
 from .programs import CODES, Code, Programs, TensorArithmetic
 from .queued import queued_launch
@@ -65,8 +66,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         `result().sampling` then has estimated totals of all launches.
     memory: bytes of device memory, by default the specification's; only the part that is used takes host
         memory.
-    max_cycles, timeout: raise LimitReached if a timed launch runs after about this many core cycles of timed
-        launches, or this many seconds since the GPU was made.
+    max_cycles: raise LimitReached if a timed launch runs after about this many core cycles of timed launches.
+    timeout: likewise, if a launch, timed or not, runs after this many seconds since the GPU was made.
     output: where `save` puts the Result. Timed launches are written there as they finish, so they are kept
         whatever happens next: `Result.load` reads them.
     resume: True to continue the interrupted run with this output, or a Result of the same program. Launches
@@ -80,6 +81,8 @@ class GPU(Programs, ArrayCreation, Texturing):
     tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores
         of the specification's `sm_version` do, to the bit, where that is known; "exact": in double
         precision, rounded once.
+    exact_bounds: kernels may access only the bytes that were allocated. By default, as on hardware, they may
+        also access what CUDA's allocators round them up to: a multiple of 512 bytes.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         tensor_arithmetic: TensorArithmetic = "hardware",
         power: Power = False,
         clock: float | None = None,
+        exact_bounds: bool = False,
     ) -> None:
         self._session = Session(
             gpu,
@@ -124,12 +128,15 @@ class GPU(Programs, ArrayCreation, Texturing):
             clock=clock,
         )
         self.spec = self._session.spec
+        if functional and max_cycles is not None:
+            raise LaunchError("functional=True computes values only, without cycles: leave out max_cycles")
         memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)
         if not 1 <= memory <= MAX_DEVICE_MEMORY:
             raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
         if tensor_arithmetic not in get_args(TensorArithmetic):
             raise LaunchError(f"tensor_arithmetic is {tensor_arithmetic!r}, expected 'hardware' or 'exact'")
         self.functional = functional
+        self.exact_bounds = exact_bounds
         self.fmad = fmad
         if code not in CODES:
             raise LaunchError(f"code is {code!r}, expected one of {', '.join(CODES)}")
@@ -139,7 +146,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._timed = Timed(plan)
         ways = {"exact tensor arithmetic": tensor_arithmetic == "exact", "machine code": self.code == "sass"}
         self._digest = hashlib.sha256(", ".join(way for way, taken in ways.items() if taken).encode())
-        self.memory = Memory(self, self._device_memory(memory))
+        self.memory = Memory(self, reserve(self._device_memory, memory, self.spec.name))
         """Raw device memory, by address."""
         self.exclusive = Exclusive(self.memory.native.free)
         """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
@@ -210,6 +217,26 @@ class GPU(Programs, ArrayCreation, Texturing):
         if self._recording is not None:
             self._recording.add_copy(Copy(address, nbytes))
 
+    def set_persisting_l2(self, nbytes: int) -> None:
+        """Sets aside a part of the L2, in bytes, for persisting accesses of later launches
+        (`cudaLimitPersistingL2CacheSize`): lines that they bring are evicted after all others, up to this
+        size. It is rounded up to whole ways; 0: none.
+
+        Raises LaunchError if the GPU cannot set aside as much.
+        """
+        nbytes, most = whole("nbytes", nbytes), self.spec.most_persisting_l2
+        if nbytes > most:
+            raise LaunchError(
+                f"nbytes is {nbytes:,}, expected at most {most:,} on {self.name} (l2.persisting_kib)"
+            )
+        with self.exclusive:
+            self._session.set_persisting_l2(nbytes)
+
+    def reset_persisting_l2(self) -> None:
+        """Ends the persistence of lines in the L2, for later launches (`cudaCtxResetPersistingL2Cache`)."""
+        with self.exclusive:
+            self._session.reset_persisting_l2()
+
     # --- launches ---------------------------------------------------------------------------------------
 
     def stream(self) -> Stream:
@@ -252,7 +279,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     @property
     def last_cycle(self) -> int:
         """Cycle in which the last finished launch ended."""
-        return max((x.end_cycle for x in self.launches), default=0)
+        return self._session.last_cycle
 
     def mark(self, stream: Stream | None, after: Collection[int]) -> QueuedTransfer | None:
         """Used by events: a point after the queued work of a stream, and after these launches. None if
@@ -318,9 +345,10 @@ class GPU(Programs, ArrayCreation, Texturing):
             arguments.copy_back()
             return None
         after = stream.pending() if stream is not None else ()
+        window = launcher.window or (stream.window if stream is not None else None)
         self._session.queue(
             queued_launch(
-                launch_id, launcher, arguments, source, after, digest, self._output, self.annotation
+                launch_id, launcher, arguments, source, after, digest, self._output, self.annotation, window
             )
         )
         del source  # the traceback of a fault would keep it alive
@@ -345,13 +373,20 @@ class GPU(Programs, ArrayCreation, Texturing):
         until: how many CTAs to finish, how many of the next to begin, and the instructions that each warp of
             these executes; None: the whole launch. Returns the state of those that have begun.
         """
+        self._session.require_time()
         warms = self._session.planned and self._session.timed
         if memory is None and until is None and (warms or self._profiling is not None):
             self._run_followed(launcher, parameters, launch_id)
             return b""
         with launcher.kernel.module.explained, self.exclusive.running:
             warp_instructions, thread_instructions, state = launcher.native.run(
-                parameters, launch_id, self.threads, self._output.write, memory, until
+                parameters,
+                launch_id,
+                self.threads,
+                self._output.write,
+                memory,
+                until,
+                self._session.require_time,
             )
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
@@ -360,7 +395,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     def _run_followed(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch without timing, part by part, and follows its accesses: for a profile, or into the
         L2, where the launches that are timed find them."""
-        source = self._source(launcher, parameters, launch_id)
+        source = self._source(launcher, parameters, launch_id, poll=self._session.require_time)
         kernel, profiling = launcher.kernel, self._profiling
         code = kernel.module.image, kernel.facts.index
         launched = None if profiling is None else profiling.begin(*code, source)
@@ -391,8 +426,15 @@ class GPU(Programs, ArrayCreation, Texturing):
             )
             profiling.end(*code, facts, launched)
 
-    def _source(self, launcher: Launcher, parameters: bytes, launch_id: int, stream: int = 0) -> Any:
-        """What the engine executes."""
+    def _source(
+        self,
+        launcher: Launcher,
+        parameters: bytes,
+        launch_id: int,
+        stream: int = 0,
+        poll: Callable[[], None] = raise_requested,
+    ) -> Any:
+        """What the engine executes. poll: called while it does so without timing."""
         table, _ = table_for(self.spec.sm_version)
         return launcher.native.source(
             parameters,
@@ -401,6 +443,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             self.spec.sm_version,
             launcher.kernel.facts.registers,
             stream,
+            poll,
         )
 
     def synchronize(self, until: Collection[int] | None = None) -> None:
@@ -416,10 +459,9 @@ class GPU(Programs, ArrayCreation, Texturing):
                     self._session.run(until=until)
 
     @property
-    def launches(self) -> list[LaunchResult]:
+    def launches(self) -> Sequence[LaunchResult]:
         """The finished timed launches, in launch order."""
-        finished = dict(self._session.launches)  # another thread may be adding to it
-        return [finished[index] for index in sorted(finished)]
+        return self._session.launches.in_order()
 
     def result(self, status: str = "complete") -> Result:
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""
@@ -624,7 +666,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     # --- inside -----------------------------------------------------------------------------------------
 
     def _device_memory(self, capacity: int) -> Any:
-        return _engine.functional.DeviceMemory(capacity)
+        return _engine.functional.DeviceMemory(capacity, exact_bounds=self.exact_bounds)
 
     @cached_property
     def machine_facts(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from simt.errors import LaunchError
 
 from .array import DeviceArray
-from .elements import element_type, extent
+from .elements import element_type, extent, tensor_bytes
 
 if TYPE_CHECKING:
     from .gpu import GPU
@@ -141,6 +141,8 @@ class _View:
             return "is read-only"
         given = self.value
         if isinstance(given, (np.ndarray, np.generic)) or hasattr(given, "__array_interface__"):
+            return ""
+        if tensor_bytes(given) is not None:
             return ""
         if hasattr(given, "__array__") and np.asarray(given).__array_interface__["data"][0] != self.pointer:
             return f"is a copy that {type(given).__name__}.__array__ has made"

@@ -2,14 +2,73 @@
 
 from __future__ import annotations
 
+import resource
+import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import LaunchError
 
 if TYPE_CHECKING:
     from .gpu import GPU
+
+
+_LEAST = 64 << 20
+"""Bytes of device memory below which none is made."""
+_SHARE = 4
+"""Of the addresses that the host leaves to the process, device memory takes one part in so many: copies of
+it, and all else, need others."""
+
+
+def reserve(make: Callable[[int], Any], size: int, gpu: str) -> Any:
+    """The engine's memory of `size` bytes. Where the host limits addresses (`ulimit -v`) or files, it is
+    smaller, which a warning says.
+
+    make: makes it, of this size. gpu: the name for messages. Raises LaunchError if there is no room at all.
+    """
+    found = _largest(make, min(size, max(_LEAST, _addresses_left() // _SHARE)))
+    if found is None:
+        raise LaunchError(
+            f"{gpu}: the host gives no addresses for device memory (`ulimit -v` is "
+            f"{_limit(resource.RLIMIT_AS)} bytes, `ulimit -f` {_limit(resource.RLIMIT_FSIZE)}); raise it"
+        )
+    if found.capacity < size:
+        warnings.warn(
+            f"{gpu}: device memory is {found.capacity:,} bytes instead of {size:,}: the host limits "
+            f"addresses (`ulimit -v`: {_limit(resource.RLIMIT_AS)} bytes) or files (`ulimit -f`: "
+            f"{_limit(resource.RLIMIT_FSIZE)}); raise the limit, or choose the size with memory=",
+            stacklevel=3,
+        )
+    return found
+
+
+def _largest(make: Callable[[int], Any], size: int) -> Any:
+    while size >= _LEAST:
+        try:
+            return make(size)
+        except MemoryError:
+            size //= 2
+    try:
+        return make(size)
+    except MemoryError:
+        return None
+
+
+def _addresses_left() -> int:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return 1 << 63
+    with suppress(OSError, ValueError):  # elsewhere than on Linux nobody knows
+        limit -= int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return max(0, limit)
+
+
+def _limit(which: int) -> str:
+    limit, _ = resource.getrlimit(which)
+    return "unlimited" if limit == resource.RLIM_INFINITY else f"{limit:,}"
 
 
 class Memory:

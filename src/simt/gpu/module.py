@@ -16,6 +16,7 @@ from simt.cuda.ptxas import compiled_arch
 from simt.errors import ImageError, LaunchError, PtxError
 from simt.result.listing import Origins
 from simt.run.faults import explained
+from simt.run.l2 import AccessWindow
 
 from .arguments import MOST_THREADS, Arguments, Parameter, shared_bytes, three
 from .array import DeviceArray
@@ -292,6 +293,7 @@ class Kernel:
 class Launcher:
     """A kernel with its launch configuration; calling it launches.
 
+    window: memory whose accesses have properties of their own in the L2; None: as its stream says.
     first, state: where a launch that a checkpoint interrupted continues: CTAs before `first` have finished;
         `state` is that of those that have begun.
     """
@@ -305,6 +307,7 @@ class Launcher:
     cooperative: bool = False
     first: int = 0
     state: bytes = b""
+    window: AccessWindow | None = None
 
     @cached_property
     def native(self) -> Any:

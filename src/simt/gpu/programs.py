@@ -110,7 +110,10 @@ class Programs:
         return Module(cast("GPU", self), link(programs, self.arch, **{"fmad": self.fmad, **options}))
 
     def triton(self, fn: Any) -> Any:
-        """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`."""
+        """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`.
+
+        It may be autotuned or have heuristics, and it may be one of Gluon (`@gluon.jit`).
+        """
         from .triton_kernel import TritonFunction
 
         return TritonFunction(cast("GPU", self), fn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from simt.run.l2 import AccessWindow
 from simt.run.record import Facts
 from simt.run.session import QueuedLaunch
 
@@ -24,11 +25,13 @@ def queued_launch(
     digest: str,
     output: Output,
     annotation: str,
+    window: AccessWindow | None,
 ) -> QueuedLaunch:
     """A launch for the session. It keeps alive what it needs until it is done, but not the GPU. It has host
     arrays to copy back only if the caller waits for it.
 
     source: what the engine runs. digest: of what is launched. annotation: of the launch.
+    window: memory whose accesses have properties of their own in the L2.
     """
     kernel = launcher.kernel
     waited = arguments.has_host_arrays
@@ -63,6 +66,7 @@ def queued_launch(
         launch_id,
         after,
         digest=digest,
+        window=window,
         origins=kernel.module.origins,
         source_text=kernel.module.image.source_text,
         keeps=keeps,

@@ -6,10 +6,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import LaunchError
+from simt.run.l2 import PROPERTIES, AccessWindow, Property
+
+from .elements import extent
 
 if TYPE_CHECKING:
     from simt.run.session import QueuedTransfer
 
+    from .array import DeviceArray
     from .gpu import GPU
 
 
@@ -70,6 +74,39 @@ class Stream:
         self.number = number
         self._last: tuple[int, ...] = ()
         self._waits: tuple[int, ...] = ()
+        self.window: AccessWindow | None = None
+        """Of its launches; see `set_access_window`."""
+
+    def set_access_window(
+        self,
+        memory: DeviceArray | tuple[int, int] | None,
+        hit_ratio: float = 1.0,
+        hit: Property = "persisting",
+        miss: Property = "streaming",
+    ) -> None:
+        """Gives accesses of later launches in this stream to a range of memory properties in the L2, as
+        CUDA's access policy window does. An access with a cache policy of its own is not affected.
+
+        memory: an array, or an address and a number of bytes; None: no window.
+        hit_ratio: share of its lines with the property `hit`; the others have `miss`. "persisting": evicted
+            after all others, as far as the part that `GPU.set_persisting_l2` sets aside holds them, and not
+            at all if nothing is set aside; "streaming": evicted before all others; "normal": neither.
+
+        Raises LaunchError for other values.
+        """
+        if memory is None:
+            self.window = None
+            return
+        if not isinstance(memory, tuple):
+            begin, end = extent(memory.shape, memory.strides, memory.itemsize)
+            memory = memory.address + begin, end - begin
+        if not 0 <= hit_ratio <= 1:
+            raise LaunchError(f"hit_ratio is {hit_ratio!r}, expected 0 to 1")
+        if hit not in PROPERTIES or miss not in ("normal", "streaming"):
+            raise LaunchError(
+                f"hit is {hit!r} and miss {miss!r}, expected 'normal', 'streaming' or, for hit, 'persisting'"
+            )
+        self.window = AccessWindow(*memory, float(hit_ratio), hit, miss)
 
     def pending(self) -> tuple[int, ...]:
         """Ids of the launches that the next one must wait for."""

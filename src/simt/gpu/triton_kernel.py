@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +27,17 @@ class TritonFunction:
 
     grid: a number, up to three of them, or a function of the arguments by name that gives them. Compiled once
     for each specialisation of its arguments, by Triton's rules.
+
+    Heuristics decide as under Triton. Of an autotuner's configurations, pruned as under Triton, the first
+    that agrees with the arguments of the launch is taken: trying all would simulate each of them. A warning
+    names it once; give values of a configuration at the launch to choose another one.
     """
 
     def __init__(self, gpu: GPU, fn: Any) -> None:
         self.gpu = gpu
-        self.fn = fn
+        self.fn, self._wrappers = _unwrapped(fn)
         self._compiled: dict[str, tuple[Any, Module]] = {}
+        self._told: set[str] = set()
 
     def __getitem__(self, grid: Any) -> Callable[..., LaunchResult | None]:
         def launch(*args: Any, **kwargs: Any) -> LaunchResult | None:
@@ -39,11 +45,51 @@ class TritonFunction:
 
         return launch
 
+    def _decided(self, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by name with those that heuristics or an autotuner add."""
+        named = dict(zip(wrapper.arg_names, args, strict=False))
+        if not hasattr(wrapper, "configs"):
+            for name, decide in wrapper.values.items():
+                kwargs = {**kwargs, name: decide({**named, **kwargs})}
+            return kwargs
+        options = [config.all_kwargs() for config in wrapper.configs]
+        given = {name: value for name, value in kwargs.items() if any(name in option for option in options)}
+        wrapper.nargs = named
+        try:
+            configs = wrapper.prune_configs({k: v for k, v in kwargs.items() if k not in given})
+        finally:
+            wrapper.nargs = None
+        agreeing = [
+            config
+            for config in configs
+            if all(config.all_kwargs().get(name, value) == value for name, value in given.items())
+        ]
+        if not agreeing:
+            raise LaunchError(
+                f"kernel `{self.fn.__name__}`: no configuration of its autotuner agrees with {given}; "
+                "there are "
+                f"{', '.join(str(option) for option in options)}"
+            )
+        chosen = agreeing[0]
+        if len(agreeing) > 1 and str(chosen) not in self._told:
+            self._told.add(str(chosen))
+            warnings.warn(
+                f"kernel `{self.fn.__name__}`: of {len(agreeing)} configurations of its autotuner, the first "
+                f"is taken: {chosen}; values given at the launch choose another one",
+                stacklevel=4,
+            )
+        kwargs = {**kwargs, **chosen.all_kwargs()}
+        if chosen.pre_hook is not None:
+            chosen.pre_hook({**named, **kwargs})
+        return kwargs
+
     def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LaunchResult | None:
         from simt.cuda.triton import compile_triton, scalar, specialise
 
         names = {p.name for p in self.fn.params}
         stream = kwargs.pop("stream", None)
+        for wrapper in self._wrappers:
+            kwargs = self._decided(wrapper, args, kwargs)
         options = {key: kwargs.pop(key) for key in list(kwargs) if key not in names}
         spec = specialise(self.fn, args, kwargs)
         key = f"{spec.signature}{spec.constexprs}{spec.attributes}{sorted(options.items())}"
@@ -86,6 +132,17 @@ class TritonFunction:
         return self.gpu.launch(
             launcher, lambda: Arguments(self.gpu, kernel.name, kernel.parameters, spec.arguments, values)
         )
+
+
+def _unwrapped(fn: Any) -> tuple[Any, list[Any]]:
+    """The function within `@triton.autotune` and `@triton.heuristics`, and those, the outermost first."""
+    wrappers = []
+    while (
+        not hasattr(fn, "params") and (hasattr(fn, "configs") or hasattr(fn, "values")) and hasattr(fn, "fn")
+    ):
+        wrappers.append(fn)
+        fn = fn.fn
+    return fn, wrappers
 
 
 # Triton numbers element types as PTX does, the driver as CUtensorMapDataType.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,12 +11,7 @@ from typing import Any, TypeVar
 from simt import _engine
 from simt._engine import MemorySpace, Operation, Unit
 from simt.errors import OpcodeTableError
-from simt.files import require_regular
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from simt.files import parse_toml, require_regular
 
 __all__ = ["MemorySpace", "OpcodeTable", "Operation", "Unit", "builtin_tables", "load_table", "table_for"]
 
@@ -43,12 +37,14 @@ class OpcodeTable:
 
     opcodes: class of each opcode (its first token: `LDG` for `LDG.E.128`), inherited ones included.
     sm_versions: compute capabilities, times ten, that use this table.
+    stand_ins: opcodes whose class stands in for what they do, which is not modelled.
     native: the table as the engine takes it; opcodes of all built-in tables stand in for unknown ones.
     """
 
     name: str
     sm_versions: tuple[int, ...]
     opcodes: dict[str, OpcodeClass]
+    stand_ins: frozenset[str]
     native: _engine.OpcodeTable
 
     def __repr__(self) -> str:
@@ -63,6 +59,7 @@ class _Parsed:
     sm_versions: tuple[int, ...]
     classes: dict[str, OpcodeClass]
     opcodes: dict[str, OpcodeClass]
+    stand_ins: frozenset[str]
 
 
 _Enum = TypeVar("_Enum", Unit, Operation, MemorySpace)
@@ -78,10 +75,10 @@ def _member(kind: type[_Enum], name: object, path: Path, where: str) -> _Enum:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         require_regular(path)
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise OpcodeTableError(f"{path}: cannot read this opcode table: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise OpcodeTableError(f"{path}: not a TOML file: {error}") from error
 
 
@@ -122,17 +119,19 @@ def _parse(path: Path, depth: int = 0) -> _Parsed:
     if depth > _MAX_INHERITANCE:
         raise OpcodeTableError(f"{path}: `extends` is circular")
     data = _read_toml(path)
-    unknown = sorted(set(data) - {"extends", "sm_versions", "classes", "opcodes"})
+    unknown = sorted(set(data) - {"extends", "sm_versions", "stand_ins", "classes", "opcodes"})
     if unknown:
         raise OpcodeTableError(
-            f"{path}: unknown key {unknown[0]!r}, expected extends, sm_versions, classes, opcodes"
+            f"{path}: unknown key {unknown[0]!r}, expected extends, sm_versions, stand_ins, classes, opcodes"
         )
     base = data.get("extends")
     if base is None:
         classes, opcodes = dict(_builtin_classes()), {}
+        inherited: frozenset[str] = frozenset()
     else:
         parent = _parse(_base_path(base, path), depth + 1)
         classes, opcodes = dict(parent.classes), dict(parent.opcodes)
+        inherited = parent.stand_ins
     classes.update(_parse_classes(data.get("classes", {}), path))
     versions = data.get("sm_versions", [])
     if not isinstance(versions, list) or not all(isinstance(v, int) and v > 0 for v in versions):
@@ -157,7 +156,14 @@ def _parse(path: Path, depth: int = 0) -> _Parsed:
                 raise OpcodeTableError(f"{path}: opcode {name} is listed under {own[name]} and {class_name}")
             own[name] = class_name
             opcodes[name] = classes[class_name]
-    return _Parsed(path.stem, tuple(versions), classes, opcodes)
+    stand_ins = data.get("stand_ins", [])
+    if not isinstance(stand_ins, list) or not all(isinstance(x, str) and x in own for x in stand_ins):
+        raise OpcodeTableError(
+            f"{path}: stand_ins is {stand_ins!r}, expected a list of opcodes that this file's [opcodes] has"
+        )
+    return _Parsed(
+        path.stem, tuple(versions), classes, opcodes, (inherited - own.keys()) | frozenset(stand_ins)
+    )
 
 
 def _base_path(base: object, path: Path) -> Path:
@@ -192,7 +198,7 @@ def _finish(parsed: _Parsed) -> OpcodeTable:
     ):  # if there are several, the newest architecture's class is used
         for name, c in other.opcodes.items():
             native.add_related(name, c.unit, c.operation, c.space, c.half_precision)
-    return OpcodeTable(parsed.name, parsed.sm_versions, dict(parsed.opcodes), native)
+    return OpcodeTable(parsed.name, parsed.sm_versions, dict(parsed.opcodes), parsed.stand_ins, native)
 
 
 @lru_cache(maxsize=1)

@@ -53,12 +53,29 @@ _SHARED = frozenset(["LDS", "LDSM", "LDSLK", "STS", "STSM", "STSCUL", "STAS", "A
 def energy_class(opcode: str) -> tuple[str, float]:
     """The key of an opcode's energy, and its multiply-adds per warp (0 unless it is a tensor instruction).
 
-    Opcodes that are not known count as integer addition, the commonest class.
+    Opcodes that are not known count as integer addition, the commonest class; `is_known` tells them.
     """
     name, *modifiers = opcode.split(".")
-    if name.endswith("MMA") and name not in ("FFMA", "DFMA"):
+    if _is_tensor(name):
         return f"tensor.{_tensor_type(name, modifiers)}", tensor_multiply_adds(opcode)
     return f"instructions.{_by_modifier(name, modifiers)}", 0.0
+
+
+@lru_cache(maxsize=8192)
+def is_known(opcode: str) -> bool:
+    """Whether there is an energy for it: of a tensor instruction, whether the opcode has its shape."""
+    name = opcode.partition(".")[0]
+    if _is_tensor(name):
+        return tensor_multiply_adds(opcode) > 0
+    return name in _CLASS or _is_uniform(name)
+
+
+def _is_tensor(name: str) -> bool:
+    return name.endswith("MMA") and name not in ("FFMA", "DFMA")
+
+
+def _is_uniform(name: str) -> bool:
+    return name.startswith("U") or name in ("R2UR", "S2UR")
 
 
 def _by_modifier(name: str, modifiers: list[str]) -> str:
@@ -75,7 +92,7 @@ def _by_modifier(name: str, modifiers: list[str]) -> str:
         return "int_mul_wide"
     found = _CLASS.get(name)
     if found is None:
-        return "uniform" if name.startswith("U") or name in ("R2UR", "S2UR") else "int_add"
+        return "uniform" if _is_uniform(name) else "int_add"
     return found
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
@@ -23,12 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from simt.errors import PowerError
+from simt.files import parse_toml
 from simt.hints import did_you_mean
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # What each value is, by section and key. An instruction's energy is that of a lane that executes it,
 # everything in the SM included: fetch and issue, registers, the unit. What memory does beyond the SM's
@@ -250,8 +245,8 @@ def energies_of(power: Power, gpu: str) -> Energies | None:
 def parse(text: str, name: str, file: str) -> Energies:
     """The energies in the text of a file. file: for messages. Raises PowerError."""
     try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        table = parse_toml(text)
+    except ValueError as error:
         raise PowerError(f"{file}: not valid TOML: {error}") from None
     known = {**SECTIONS, "reference": _REFERENCE, "scaling": {**_SCALING, "voltages": ""}}
     if unknown := sorted(table.keys() - known.keys() - {"description"}):

@@ -53,9 +53,13 @@ def assemble(frame: pl.DataFrame, findings: Findings, order: Sequence[str] = ("s
         frame = frame.with_columns((kernel.cum_sum() - kernel).alias("position"))
     total = float(frame["duration_ns"].sum()) if "duration_ns" in frame.columns else float("nan")
     total += sum(ns for _, _, ns in findings.left_out)
+    summed: dict[str, tuple[int, float]] = {}
+    for kind, number, ns in findings.left_out:
+        before, before_ns = summed.get(kind, (0, 0.0))
+        summed[kind] = before + number, before_ns + ns
     left_out = tuple(
         LeftOut(kind, number, ns, ns / total if total else 0.0)
-        for kind, number, ns in findings.left_out
+        for kind, (number, ns) in summed.items()
         if number
     )
     return Profile(frame, findings.gpu, findings.source, left_out, tuple(findings.warnings))

@@ -13,6 +13,9 @@ from simt.errors import ProfileError
 from simt.profile.source import Source
 
 _MAX_PREAMBLE = 2000  # lines before a header, written by the profiled program or the tool
+_SEPARATORS = (",", ";", "\t")  # the latter two are a spreadsheet's, or a tool's in some languages
+_DECIMAL_COMMA = r"^\s*-?\d+,\d+\s*$|^\s*-?\d{1,3}(\.\d{3})+,\d+\s*$|^\s*-?\d{1,3}(\.\d{3}){2,}\s*$"
+_NUMBER_WITH_COMMA = r"^\s*-?[\d.]*\d(,\d+)?\s*$"
 _NOTHING = ["", "n/a", "na", "nan", "-", "null", "none"]
 _SI = {"": 1.0, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -25,10 +28,11 @@ _SECONDS = ("s", "sec", "secs", "second", "seconds")
 
 @dataclass(frozen=True)
 class Header:
-    """offset: byte of the decompressed file at which the header line begins."""
+    """offset: byte of the decompressed file at which the header line begins. separator: between fields."""
 
     offset: int
     names: list[str]
+    separator: str = ","
 
 
 def find_header(source: Source, fits: Callable[[Sequence[str]], bool]) -> Header | None:
@@ -38,12 +42,13 @@ def find_header(source: Source, fits: Callable[[Sequence[str]], bool]) -> Header
         if number > _MAX_PREAMBLE:
             return None
         text = line.decode("utf-8", "replace").lstrip("\ufeff").rstrip("\r")
-        try:
-            names = next(csv.reader([text]), [])
-        except csv.Error:
-            names = []
-        if fits([name.strip() for name in names]):
-            return Header(offset, names)
+        for separator in _SEPARATORS:
+            try:
+                names = next(csv.reader([text], delimiter=separator), [])
+            except csv.Error:
+                names = []
+            if (separator == "," or len(names) > 1) and fits([name.strip() for name in names]):
+                return Header(offset, names, separator)
         offset += len(line) + 1
     return None
 
@@ -52,13 +57,15 @@ def read_text(source: Source, header: Header, columns: Sequence[str] | None = No
     """The table below a header: the given columns, or all, as text.
 
     Names are stripped of blanks. Lines that begin with `==` are Nsight Compute's messages and are skipped, as
-    are values beyond the header's columns. Raises ProfileError if this is not a table.
+    are values beyond the header's columns. Where semicolons separate fields, decimal commas become points.
+    Raises ProfileError if this is not a table.
     """
     with source.local(header.offset) as path:
         try:
             lazy = pl.scan_csv(
                 path,
                 infer_schema=False,
+                separator=header.separator,
                 comment_prefix="==",
                 encoding="utf8-lossy",
                 truncate_ragged_lines=True,
@@ -68,9 +75,19 @@ def read_text(source: Source, header: Header, columns: Sequence[str] | None = No
                 raise ProfileError(f"{source.name}: a damaged header: no end of column {min(missing)!r}")
             if len(set(names.values())) == len(names):
                 lazy = lazy.rename(names)
-            return (lazy if columns is None else lazy.select(columns)).collect()
+            frame = (lazy if columns is None else lazy.select(columns)).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise ProfileError(f"{source.name}: not a readable CSV table: {error}") from error
+    return _with_points(frame) if header.separator == ";" else frame
+
+
+def _with_points(frame: pl.DataFrame) -> pl.DataFrame:
+    """`1.234,56` and `0,5` as `1234.56` and `0.5`, if any number is written so."""
+    if not any(bool(column.str.contains(_DECIMAL_COMMA).any()) for column in frame.iter_columns()):
+        return frame
+    text = pl.all()
+    point = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return frame.with_columns(pl.when(text.str.contains(_NUMBER_WITH_COMMA)).then(point).otherwise(text))
 
 
 def require(frame: pl.DataFrame, columns: Sequence[str], source: str) -> None:

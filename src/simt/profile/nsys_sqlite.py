@@ -7,12 +7,7 @@ Systems User Guide, section "SQLite Schema Reference".
 from __future__ import annotations
 
 import re
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -21,12 +16,13 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
 from simt.profile.profile import COPY, GRAPH, Profile
 from simt.profile.ranges import innermost
-from simt.profile.source import Source
+from simt.profile.sqlite_tables import BATCH, Tables
 
-_KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _COPIES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
 _NAMES = ("demangledName", "shortName", "mangledName", "name")  # in order of preference
 _PUSH_POP, _START_END = 59, 60  # NVTX_EVENTS.eventType of ranges
 _THREAD_BITS = 24  # of a serialised global id: the thread; above it process, VM and hardware
@@ -42,81 +38,35 @@ _COLUMNS = {
     "streamId": "stream",
     "deviceId": "device",
 }
-_BATCH = 1 << 16
+_INTERVAL = ("start", "end", "globalPid")
+READ = {
+    KERNELS: frozenset(
+        {*_INTERVAL, *_COLUMNS, *_NAMES, "correlationId", "staticSharedMemory", "dynamicSharedMemory"}
+    ),
+    _CALLS: frozenset({"start", "end", "globalTid", "correlationId"}),
+    "NVTX_EVENTS": frozenset({"start", "end", "globalTid", "eventType", "text", "textId"}),
+    "StringIds": frozenset({"id", "value"}),
+    **dict.fromkeys((*_COPIES, _GRAPHS), frozenset(_INTERVAL)),
+    **dict.fromkeys(_GPUS, frozenset({"name"})),
+}
+"""The tables and columns that are read."""
 _RUNNING_NUMBER = re.compile(r", (?:seq|op_id) = \d+")  # PyTorch's emit_nvtx numbers each call of an operator
 
 
-def read_nsys_sqlite(source: Source, process: int | None) -> Profile:
+def read_nsys_tables(tables: Tables, process: int | None) -> Profile:
     """Kernel launches in the order of their launching calls, with the NVTX range around each call.
 
-    Raises ProfileError if the file is not such an export or is damaged.
+    Raises ProfileError if these are not the tables of such an export, or they are damaged.
     """
-    with source.local() as path, _database(path, source.name) as database:
-        return _read(_Tables(database, source), process)
-
-
-@contextmanager
-def _database(path: Path, name: str) -> Iterator[sqlite3.Connection]:
-    try:
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(uri, uri=True)) as database:
-            database.text_factory = lambda data: data.decode("utf-8", "replace")
-            yield database
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise ProfileError(f"{name}: SQLite cannot read it: {error}; the export may be damaged") from error
-
-
-class _Tables:
-    """The tables of an export; knows which columns this schema has."""
-
-    def __init__(self, database: sqlite3.Connection, source: Source) -> None:
-        self.database, self.source = database, source
-        self.columns: dict[str, set[str]] = {
-            str(table): {str(row[1]) for row in database.execute(f"PRAGMA table_info({_quoted(str(table))})")}
-            for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-        }
-
-    def has(self, table: str, *columns: str) -> bool:
-        return table in self.columns and self.columns[table].issuperset(columns)
-
-    def read(self, table: str, columns: Sequence[str], where: str = "1", whole: float = 0.0) -> pl.DataFrame:
-        """Integer columns. Raises ProfileError if one holds anything else."""
-        names = ", ".join(map(_quoted, columns))
-        cursor = self.database.execute(f"SELECT {names} FROM {_quoted(table)} WHERE {where}")
-        parts = []
-        done = 0
-        while rows := cursor.fetchmany(_BATCH):
-            part = {}
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-                try:
-                    part[column] = pl.Series(column, values, pl.Int64, strict=True)
-                except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-                    bad = next((v for v in values if not isinstance(v, int | None)), None)
-                    raise ProfileError(
-                        f"{self.source.name}: {table}.{column} holds {bad!r}, expected an integer"
-                    ) from error
-            parts.append(pl.DataFrame(part))
-            done += len(rows)
-            if whole:
-                self.source.report(min(done / whole, 1.0), done)
-        return pl.concat(parts) if parts else pl.DataFrame(schema={column: pl.Int64 for column in columns})
-
-    def strings(self) -> dict[int, str]:
-        if not self.has("StringIds", "id", "value"):
-            return {}
-        return {key: str(value) for key, value in self.database.execute("SELECT id, value FROM StringIds")}
-
-
-def _read(tables: _Tables, process: int | None) -> Profile:
-    source = tables.source
-    findings = Findings(source.name, process=process)
-    if not tables.has(_KERNELS, "start", "end"):
+    findings = Findings(tables.source, process=process)
+    if not tables.has(KERNELS, "start", "end"):
         found = ", ".join(sorted(name for name in tables.columns if not name.startswith("ENUM_"))[:12])
         raise ProfileError(
-            f"{source.name}: an SQLite file without a table {_KERNELS}, found {found or 'no table'}; "
-            f"expected an export of Nsight Systems that traced CUDA kernels (nsys profile --trace=cuda,nvtx)"
+            f"{tables.source}: no table {KERNELS}, found {found or 'no table'}; "
+            f"expected an export of Nsight Systems that traced CUDA (nsys profile --trace=cuda,nvtx), or "
+            f"a rocpd database of rocprofv3 --kernel-trace"
         )
-    strings = tables.strings()
+    strings = _strings(tables)
     frame = _kernels(tables, strings)
     calls = _calls(tables, frame)
     frame = frame.with_columns(
@@ -132,14 +82,20 @@ def _read(tables: _Tables, process: int | None) -> Profile:
     return assemble(frame.drop("globalPid", "correlationId", strict=False), findings, ("order", "start_ns"))
 
 
-def _kernels(tables: _Tables, strings: dict[int, str]) -> pl.DataFrame:
-    there = tables.columns[_KERNELS]
+def _strings(tables: Tables) -> dict[int, str]:
+    if not tables.has("StringIds", "id", "value"):
+        return {}
+    return {key: str(value) for key, value in tables.database.execute("SELECT id, value FROM StringIds")}
+
+
+def _kernels(tables: Tables, strings: dict[int, str]) -> pl.DataFrame:
+    there = tables.columns[KERNELS]
     wanted = ["start", "end", *(c for c in _COLUMNS if c in there)]
     wanted += [
         c for c in ("staticSharedMemory", "dynamicSharedMemory", "globalPid", "correlationId") if c in there
     ]
-    count = int(tables.database.execute(f"SELECT count(*) FROM {_KERNELS}").fetchone()[0])
-    frame = tables.read(_KERNELS, wanted, whole=count)
+    count = int(tables.database.execute(f"SELECT count(*) FROM {KERNELS}").fetchone()[0])
+    frame = tables.read(KERNELS, wanted, whole=count)
     shared = [pl.col(c) for c in ("staticSharedMemory", "dynamicSharedMemory") if c in there]
     return frame.select(
         _names(tables, strings, len(frame)),
@@ -151,23 +107,23 @@ def _kernels(tables: _Tables, strings: dict[int, str]) -> pl.DataFrame:
     )
 
 
-def _names(tables: _Tables, strings: dict[int, str], rows: int) -> pl.Series:
+def _names(tables: Tables, strings: dict[int, str], rows: int) -> pl.Series:
     """Names of the kernels: ids of StringIds, or text in the table itself."""
-    columns = [name for name in _NAMES if name in tables.columns[_KERNELS]]
+    columns = [name for name in _NAMES if name in tables.columns[KERNELS]]
     if not columns:
         raise ProfileError(
-            f"{tables.source.name}: {_KERNELS} has no column for the kernel's name, expected demangledName"
+            f"{tables.source}: {KERNELS} has no column for the kernel's name, expected demangledName"
         )
     chosen = ", ".join(columns)
     labels: dict[Any, int] = {}
     names: dict[str, int] = {}
     codes = np.empty(rows, np.uint32)
-    cursor = tables.database.execute(f"SELECT {chosen} FROM {_KERNELS}")
+    cursor = tables.database.execute(f"SELECT {chosen} FROM {KERNELS}")
     at = 0
-    while batch := cursor.fetchmany(_BATCH):
+    while batch := cursor.fetchmany(BATCH):
         for row in batch:
             if row not in labels:
-                labels[row] = names.setdefault(_name(row, strings, tables.source.name, at), len(names))
+                labels[row] = names.setdefault(_name(row, strings, tables.source, at), len(names))
         codes[at : at + len(batch)] = [labels[row] for row in batch]
         at += len(batch)
     return pl.Series("name", list(names), pl.String).gather(codes)
@@ -178,10 +134,10 @@ def _name(row: tuple[Any, ...], strings: dict[int, str], source: str, at: int) -
         text = strings.get(value) if isinstance(value, int) else value
         if isinstance(text, str) and text:
             return text
-    raise ProfileError(f"{source}: {_KERNELS} row {at + 1}: the name {row[0]!r} is not in StringIds")
+    raise ProfileError(f"{source}: {KERNELS} row {at + 1}: the name {row[0]!r} is not in StringIds")
 
 
-def _calls(tables: _Tables, kernels: pl.DataFrame) -> pl.DataFrame:
+def _calls(tables: Tables, kernels: pl.DataFrame) -> pl.DataFrame:
     """For each kernel, start, end and thread of the CPU call that launched it; null where not traced."""
     nothing = pl.DataFrame(
         {c: [None] * len(kernels) for c in ("call_start", "call_end", "call_thread")}
@@ -194,7 +150,7 @@ def _calls(tables: _Tables, kernels: pl.DataFrame) -> pl.DataFrame:
     calls = tables.read(
         _CALLS,
         ("start", "end", "globalTid", "correlationId"),
-        f"correlationId IN (SELECT correlationId FROM {_KERNELS})",
+        f"correlationId IN (SELECT correlationId FROM {KERNELS})",
     )
     process = (pl.col("globalTid") // (1 << _THREAD_BITS)).alias("of")
     calls = calls.with_columns(process)
@@ -210,7 +166,7 @@ def _calls(tables: _Tables, kernels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _annotations(tables: _Tables, strings: dict[int, str], calls: pl.DataFrame) -> pl.Series:
+def _annotations(tables: Tables, strings: dict[int, str], calls: pl.DataFrame) -> pl.Series:
     empty = pl.Series("annotation", [None] * len(calls), pl.Categorical)
     if not tables.has("NVTX_EVENTS", "start", "end", "globalTid") or calls["call_start"].null_count() == len(
         calls
@@ -255,7 +211,7 @@ def _text(row: tuple[Any, ...], strings: dict[int, str]) -> str | None:
     return None
 
 
-def _others(tables: _Tables, findings: Findings) -> None:
+def _others(tables: Tables, findings: Findings) -> None:
     """GPU activities other than kernels: memory copies, and CUDA graphs traced as a whole."""
     copies = [_sum(tables, table, findings.process) for table in _COPIES]
     findings.left_out.append((COPY, sum(n for n, _ in copies), sum(ns for _, ns in copies)))
@@ -268,7 +224,7 @@ def _others(tables: _Tables, findings: Findings) -> None:
         )
 
 
-def _sum(tables: _Tables, table: str, process: int | None) -> tuple[int, float]:
+def _sum(tables: Tables, table: str, process: int | None) -> tuple[int, float]:
     """Number and time, ns, of a table's activities; only those of one process if one is requested."""
     if not tables.has(table, "start", "end"):
         return 0, 0.0
@@ -280,8 +236,8 @@ def _sum(tables: _Tables, table: str, process: int | None) -> tuple[int, float]:
     return int(count), float(ns)
 
 
-def _gpu(tables: _Tables, frame: pl.DataFrame, findings: Findings) -> str | None:
-    for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
+def _gpu(tables: Tables, frame: pl.DataFrame, findings: Findings) -> str | None:
+    for table in _GPUS:
         if tables.has(table, "name"):
             rows = tables.database.execute(
                 f"SELECT DISTINCT name FROM {table} WHERE name IS NOT NULL"
@@ -292,7 +248,3 @@ def _gpu(tables: _Tables, frame: pl.DataFrame, findings: Findings) -> str | None
             if names:
                 return names[0] if len(names) == 1 else None
     return None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

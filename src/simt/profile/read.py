@@ -11,14 +11,18 @@ from pathlib import Path
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile import accelsim, ncu_csv, nsys_csv, nvprof_csv, rocprof
+from simt.profile import accelsim, ncu_csv, nsys_csv, nvprof_csv, rocprof, rocprof_csv
 from simt.profile.csv_table import Header, find_header
+from simt.profile.folder import profiles_in, read_folder
 from simt.profile.kineto import read_kineto
-from simt.profile.nsys_sqlite import read_nsys_sqlite
+from simt.profile.nsys_folder import is_nsys_folder, read_nsys_folder
+from simt.profile.nsys_sqlite import read_nsys_tables
 from simt.profile.profile import Profile
 from simt.profile.reports import is_report, read_report
+from simt.profile.rocpd import is_rocpd, read_rocpd
 from simt.profile.simulated import read_result
 from simt.profile.source import Report, Source
+from simt.profile.sqlite_tables import opened
 from simt.profile.table import read_csv, read_parquet
 
 CsvReader = Callable[[Source, int | None, Header], Profile]
@@ -28,11 +32,12 @@ _TABLES: tuple[tuple[Callable[[Sequence[str]], bool], CsvReader], ...] = (
     (nsys_csv.is_nsys_header, nsys_csv.read_nsys_csv),
     (nsys_csv.is_nsys_summary_header, nsys_csv.refuse_nsys_summary),
     (nvprof_csv.is_nvprof_header, nvprof_csv.read_nvprof_csv),
-    (rocprof.is_rocprof_header, rocprof.read_rocprof_csv),
+    (rocprof_csv.is_rocprof_header, rocprof_csv.read_rocprof_csv),
     (accelsim.is_tracer_stats_header, accelsim.read_tracer_stats),
     (accelsim.is_get_stats_header, accelsim.read_get_stats),
 )
 _TRACE = re.compile(rb"^(?:kernel-\S*\.trace|MemcpyHtoD,0x|-kernel name = )", re.MULTILINE)
+_NSYS_LINES = re.compile(rb'^\{"Type":\s*\d+|"(?:CudaEvent|NvtxEvent|TraceProcessEvent)":')
 _RESULT = re.compile(rb'"schema"\s*:\s*"simt\.result/')
 _XZ, _STORE = b"\xfd7zXZ\0", b"SIMTRACE"
 
@@ -56,8 +61,7 @@ def read_profile(
     """
     folder = Path(path)
     if folder.is_dir():
-        is_result = (folder / "result.json").is_file()
-        return read_result(folder, process) if is_result else accelsim.read_traces(folder, process)
+        return _read_folder(folder, columns, process, progress)
     source = Source(path, progress)
     try:
         profile = _read(source, columns, process)
@@ -65,6 +69,26 @@ def read_profile(
         raise ProfileError(f"{source.name}: inconsistent values: {error}") from error
     source.report(1.0, len(profile))
     return profile
+
+
+def _read_folder(
+    folder: Path, columns: Mapping[str, str] | None, process: int | None, progress: Report | None
+) -> Profile:
+    if (folder / "result.json").is_file():
+        return read_result(folder, process)
+    if is_nsys_folder(folder):
+        return read_nsys_folder(folder, process, progress)
+    if not _has_launch_list(folder) and (paths := profiles_in(folder)):
+        return read_folder(
+            folder,
+            paths,
+            lambda path: read_profile(path, columns=columns, process=process, progress=progress),
+        )
+    return accelsim.read_traces(folder, process)
+
+
+def _has_launch_list(folder: Path) -> bool:
+    return any(folder.glob("*kernelslist*")) or any(folder.glob("ctx_*/*kernelslist*"))
 
 
 def _read(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
@@ -76,7 +100,8 @@ def _read(source: Source, columns: Mapping[str, str] | None, process: int | None
     if columns is not None:
         return read_csv(source, columns, process)
     if head.startswith(b"SQLite format 3\0"):
-        return read_nsys_sqlite(source, process)
+        with opened(source) as tables:
+            return (read_rocpd if is_rocpd(tables) else read_nsys_tables)(tables, process)
     if head.startswith((_XZ, _STORE)):
         return accelsim.read_traces(source.path, process)
     if is_report(source):
@@ -99,6 +124,11 @@ def _read(source: Source, columns: Mapping[str, str] | None, process: int | None
 
 
 def _read_json(source: Source, process: int | None) -> Profile:
+    if _NSYS_LINES.search(source.head):
+        raise ProfileError(
+            f"{source.name}: Nsight Systems' export as JSON lines, which is not read; "
+            f"nsys export --type sqlite REPORT makes one that is"
+        )
     if b'"rocprofiler-sdk-tool"' in source.head:
         return rocprof.read_rocprof_json(source, process)
     if _RESULT.search(source.head):

@@ -1,4 +1,4 @@
-"""rocprofv3: JSON (`--output-format json`) and the CSV of `--kernel-trace`.
+"""rocprofv3's JSON (`--output-format json`), and what all formats of ROCm's profilers have in common.
 
 Source of field meanings: ROCprofiler-SDK documentation, "Output file fields". AMD counts a grid in
 work-items; a Profile counts it in CTAs (workgroups).
@@ -6,7 +6,6 @@ work-items; a Profile counts it in CTAs (workgroups).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,9 +13,8 @@ import polars as pl
 
 from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
-from simt.profile.csv_table import Header, numbers, read_text, require
 from simt.profile.json_arrays import JsonArrays
-from simt.profile.profile import COPY, Profile
+from simt.profile.profile import COLUMNS, COPY, Profile
 from simt.profile.source import Source
 
 _DISPATCHES, _COPIES = "kernel_dispatch", "memory_copy"
@@ -26,6 +24,10 @@ _OTHERS = (
     "rocjpeg_api", "pc_sample_host_trap", "pc_sample_stochastic", "counter_collection",
 )  # fmt: skip
 _GPU = 2  # agent type
+# What a dispatch has that a Profile has not.
+_OF_DISPATCHES = {
+    "start", "end", "items_x", "items_y", "items_z", "dispatch", "process", "array", "agent", "kernel",
+}  # fmt: skip
 
 
 class _Handle(msgspec.Struct, gc=False):
@@ -90,10 +92,6 @@ class _Process(msgspec.Struct):
 
 class _Rest(msgspec.Struct):
     processes: list[_Process] = msgspec.field(name="rocprofiler-sdk-tool")
-
-
-def is_rocprof_header(names: Sequence[str]) -> bool:
-    return {"Kernel_Name", "Start_Timestamp", "End_Timestamp"}.issubset(names)
 
 
 def read_rocprof_json(source: Source, process: int | None) -> Profile:
@@ -181,7 +179,7 @@ def _profile(
     table = pl.concat(frames)
     gpus.discard("")
     findings.gpu = gpus.pop() if len(gpus) == 1 else None
-    return _assemble(table, findings)
+    return profile_of_dispatches(table, findings)
 
 
 def _array(process: _Process, key: str) -> int | None:
@@ -191,66 +189,35 @@ def _array(process: _Process, key: str) -> int | None:
 
 
 def _name(symbol: _Symbol) -> str:
-    name = symbol.demangled_kernel_name or symbol.formatted_kernel_name or symbol.kernel_name
+    return kernel_name(symbol.demangled_kernel_name or symbol.formatted_kernel_name or symbol.kernel_name)
+
+
+def kernel_name(name: str) -> str:
+    """The name without the suffix of a kernel descriptor."""
     return name.removesuffix(" [clone .kd]").removesuffix(".kd")
 
 
-def read_rocprof_csv(source: Source, process: int | None, header: Header) -> Profile:
-    """One row per dispatch. Raises ProfileError if a cell is not a number or a column is missing."""
-    frame = read_text(source, header)
-    sizes = [f"{what}_Size_{axis}" for what in ("Workgroup", "Grid") for axis in "XYZ"]
-    require(frame, ["Kernel_Name", "Start_Timestamp", "End_Timestamp", *sizes], source.name)
-    if "Kind" in frame.columns:
-        frame = frame.filter(pl.col("Kind").fill_null("KERNEL_DISPATCH") == "KERNEL_DISPATCH")
+def profile_of_dispatches(table: pl.DataFrame, findings: Findings) -> Profile:
+    """A Profile in the order of dispatch ids; of times, if there are several processes.
 
-    def number(name: str) -> pl.Series:
-        # Timestamps are integers that a float64 does not hold.
-        exact: pl.Series = frame[name].str.strip_chars().cast(pl.Int64, strict=False)
-        if exact.null_count():
-            exact = numbers(frame[name], source.name).cast(pl.Int64, strict=False)
-        return exact
-
-    columns = {
-        "start": number("Start_Timestamp"),
-        "end": number("End_Timestamp"),
-        **{f"block_{axis}": number(f"Workgroup_Size_{axis.upper()}") for axis in "xyz"},
-        **{f"items_{axis}": number(f"Grid_Size_{axis.upper()}") for axis in "xyz"},
-    }
-    for new, choices in (
-        ("shared_bytes", ("LDS_Block_Size", "Group_Segment_Size")),
-        ("stream", ("Stream_Id", "Queue_Id")),
-        ("dispatch", ("Dispatch_Id",)),
-        ("process", ("Process_Id",)),
-    ):
-        old = next((name for name in choices if name in frame.columns), None)
-        if old is not None:
-            columns[new] = number(old)
-    vector = [
-        number(name).fill_null(0) for name in ("VGPR_Count", "Accum_VGPR_Count") if name in frame.columns
-    ]
-    if vector:
-        columns["registers"] = sum(vector[1:], vector[0])
-    if "Agent_Id" in frame.columns:
-        columns["device"] = frame["Agent_Id"].str.extract(r"(\d+)\s*$").cast(pl.Int64, strict=False)
-    name = frame["Kernel_Name"].str.replace(r"(?: \[clone \.kd\]|\.kd)$", "").alias("name")
-    table = pl.DataFrame([name, *(series.alias(column) for column, series in columns.items())])
-    return _assemble(table, Findings(source.name, process=process))
-
-
-def _assemble(table: pl.DataFrame, findings: Findings) -> Profile:
-    grid = [
-        pl.when(pl.col(f"block_{axis}") > 0)
-        .then((pl.col(f"items_{axis}") + pl.col(f"block_{axis}") - 1) // pl.col(f"block_{axis}"))
-        .alias(f"grid_{axis}")
-        for axis in "xyz"
-    ]
-    table = table.with_columns(
-        pl.col("start").alias("start_ns"), (pl.col("end") - pl.col("start")).alias("duration_ns"), *grid
-    )
-    kept = (
-        "name", "start_ns", "duration_ns", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-        "registers", "shared_bytes", "stream", "device", "process", "dispatch",
-    )  # fmt: skip
+    table: a row per dispatch: `start` and `end` in ns, `items_x` ... in work-items, `block_x` ...,
+        `dispatch`, and further columns of a Profile.
+    """
+    if "items_x" in table.columns and "block_x" in table.columns:
+        axes = [axis for axis in "xyz" if f"items_{axis}" in table.columns]
+        table = table.with_columns(
+            pl.when(pl.col(f"block_{axis}") > 0)
+            .then((pl.col(f"items_{axis}") + pl.col(f"block_{axis}") - 1) // pl.col(f"block_{axis}"))
+            .alias(f"grid_{axis}")
+            for axis in axes
+        )
+    if "start" in table.columns:
+        table = table.with_columns(
+            pl.col("start").alias("start_ns"), (pl.col("end") - pl.col("start")).alias("duration_ns")
+        )
     several = "process" in table.columns and table["process"].n_unique() > 1 and findings.process is None
     order = ("start_ns", "dispatch") if several or "dispatch" not in table.columns else ("dispatch",)
+    known = ["name", *(name for name in COLUMNS if name != "name")]
+    counters = [name for name in table.columns if name not in (*known, *_OF_DISPATCHES)]
+    kept = [*known, "process", "dispatch", *counters]
     return assemble(table.select(c for c in kept if c in table.columns), findings, order)

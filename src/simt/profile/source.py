@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import os
 import tempfile
 import time
@@ -10,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import zstandard
 
@@ -30,6 +32,7 @@ class Source:
 
     head: its first bytes, at most HEAD, decompressed.
     compression: "gz", "zst", or None.
+    encoding: "utf-16-le" or "utf-16-be" for text in UTF-16, which is passed on as UTF-8; else None.
     """
 
     def __init__(self, path: str | os.PathLike[str], progress: Report | None = None) -> None:
@@ -48,12 +51,26 @@ class Source:
         self.compression = (
             "gz" if magic[:2] == b"\x1f\x8b" else "zst" if magic == b"\x28\xb5\x2f\xfd" else None
         )
+        self.encoding: str | None = None
+        with self.open() as stream:
+            self.encoding = _utf16(_read(stream, 4))
         with self.open() as stream:
             self.head = _read(stream, HEAD)
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The decompressed content. Raises ProfileError if it cannot be opened or read."""
+        with self._decompressed() as stream:
+            if self.encoding is None:
+                yield stream
+                return
+            try:
+                yield cast(BinaryIO, io.BufferedReader(_Recoded(stream, self.encoding)))
+            except UnicodeDecodeError as error:
+                raise ProfileError(f"{self.name}: damaged text in UTF-16: {error.reason}") from error
+
+    @contextmanager
+    def _decompressed(self) -> Iterator[BinaryIO]:
         try:
             with self.path.open("rb") as raw:
                 self._position = raw.tell
@@ -90,7 +107,7 @@ class Source:
 
         Raises ProfileError if the content is implausibly larger than the file.
         """
-        if self.compression is None and not offset:
+        if self.compression is None and self.encoding is None and not offset:
             yield self.path
             return
         try:
@@ -115,6 +132,40 @@ class Source:
         if self._progress is not None:
             seconds = time.monotonic() - self._began
             self._progress(Progress("reading", min(fraction, 1.0), seconds, launches, launches))
+
+
+class _Recoded(io.RawIOBase):
+    """Text of another encoding as UTF-8, without a byte order mark."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._left, self._began, self._ended = b"", False, False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left and not self._ended:
+            piece = self._stream.read(1 << 16)
+            self._ended = not piece
+            text = self._decoder.decode(piece, final=self._ended)
+            self._left = (text if self._began else text.lstrip("\ufeff")).encode("utf-8")
+            self._began |= bool(text)
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def _utf16(beginning: bytes) -> str | None:
+    """The encoding of text in UTF-16, which begins with a byte order mark or with two ASCII characters."""
+    if beginning[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16-le" if beginning[:2] == codecs.BOM_UTF16_LE else "utf-16-be"
+    if len(beginning) == 4:
+        for encoding, text, zero in (("utf-16-le", 0, 1), ("utf-16-be", 1, 0)):
+            if beginning[zero::2] == b"\0\0" and all(9 <= byte < 127 for byte in beginning[text::2]):
+                return encoding
+    return None
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:

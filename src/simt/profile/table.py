@@ -44,7 +44,9 @@ def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int
 
 def read_csv(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
     """A CSV table that begins with its header."""
-    header = find_header(source, lambda names: True)
+    header = find_header(source, lambda names: len(names) > 1)
+    if header is None or header.offset:  # a table of one column
+        header = find_header(source, lambda names: True)
     if header is None:
         raise ProfileError(f"{source.name}: no table")
     names = [name.strip() for name in header.names]

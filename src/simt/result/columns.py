@@ -17,7 +17,7 @@ from typing import Any
 
 from simt.errors import ResultError
 
-ROWS, COLUMNS = "simt.result/1", "simt.result/2"
+ROWS, COLUMNS, BLOCKS = "simt.result/1", "simt.result/2", "simt.result/3"
 
 _KEY = "index"  # a list whatever it holds, so that its length is the number of launches
 _DERIVED = ("counters", "warp_instructions", "thread_instructions")  # follow from the others
@@ -28,25 +28,39 @@ def compact(data: Mapping[str, Any]) -> dict[str, Any]:
     """Converts a Result's JSON object with one row per launch (simt.result/1) to one with columns
     (simt.result/2).
     """
-    rows = [{k: v for k, v in row.items() if k not in _DERIVED} for row in data["launches"]]
+    return {**data, "schema": COLUMNS, "launches": columns_of(data["launches"])}
+
+
+def columns_of(launches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The columns of these rows."""
+    rows = [{k: v for k, v in row.items() if k not in _DERIVED} for row in launches]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: _packed([row.get(name, _ABSENT) for row in rows]) for name in names}
-    return {**data, "schema": COLUMNS, "launches": {**columns, _KEY: [row[_KEY] for row in rows]}}
+    return {**columns, _KEY: [row[_KEY] for row in rows]}
 
 
 def expanded(data: Any) -> Any:
-    """The inverse of compact; anything else is returned unchanged. Raises ResultError."""
-    if not isinstance(data, Mapping) or data.get("schema") != COLUMNS:
+    """The inverse of compact, and of a list of columns of some launches each (simt.result/3); anything else
+    is returned unchanged. Raises ResultError.
+    """
+    if not isinstance(data, Mapping) or data.get("schema") not in (COLUMNS, BLOCKS):
         return data
-    columns = data.get("launches")
+    blocks = data.get("launches")
+    if data["schema"] == COLUMNS:
+        blocks = [blocks]
+    elif not isinstance(blocks, list):
+        raise ResultError("broken Result: launches is not a list of blocks")
+    return {**data, "schema": ROWS, "launches": [row for block in blocks for row in _rows_of(block)]}
+
+
+def _rows_of(columns: Any) -> list[dict[str, Any]]:
     if not isinstance(columns, Mapping) or not isinstance(columns.get(_KEY), list):
         raise ResultError(f"broken Result: launches is not an object of columns with a list {_KEY!r}")
     count = len(columns[_KEY])
     values = {name: _unpacked(column, count, f"launches.{name}") for name, column in columns.items()}
-    rows = [
+    return [
         {name: column[i] for name, column in values.items() if column[i] is not _ABSENT} for i in range(count)
     ]
-    return {**data, "schema": ROWS, "launches": rows}
 
 
 def _packed(values: Sequence[Any]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 Interval = tuple[int, int]  # half open
 
 
@@ -18,16 +20,18 @@ def covered(intervals: Sequence[Interval]) -> int:
 
 def shares(intervals: Sequence[Interval]) -> list[float]:
     """The part of `covered` that each interval accounts for: time covered by several is divided evenly."""
-    moments = sorted({moment for interval in intervals for moment in interval})
-    change = dict.fromkeys(moments, 0)
-    for start, end in intervals:
-        change[start] += 1
-        change[end] -= 1
-    until, under_way, before = {}, 0, 0
-    passed = 0.0  # the part of one that ran all the time
-    for moment in moments:
-        if under_way:
-            passed += (moment - before) / under_way
-        until[moment] = passed
-        under_way, before = under_way + change[moment], moment
-    return [until[end] - until[start] for start, end in intervals]
+    if not intervals:
+        return []
+    # Arrays: a run may have hundreds of thousands of launches.
+    bounds = np.array(intervals, np.int64)
+    moments, places = np.unique(bounds, return_inverse=True)
+    starts, ends = places.reshape(bounds.shape).T
+    change = np.zeros(len(moments), np.int64)
+    np.add.at(change, starts, 1)
+    np.add.at(change, ends, -1)
+    under_way = np.cumsum(change)[:-1]
+    # The part of an interval that had run all the time, at each moment.
+    passed = np.zeros(len(moments))
+    np.cumsum(np.where(under_way > 0, np.diff(moments) / np.maximum(under_way, 1), 0.0), out=passed[1:])
+    own: list[float] = (passed[ends] - passed[starts]).tolist()
+    return own

@@ -6,17 +6,24 @@ polars is imported where it is needed: it takes longer than all else, and does n
 from __future__ import annotations
 
 import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError
-from simt.files import replacing, require_file, write_text
-from simt.result.columns import compact, expanded
+from simt.files import kind_of, replacing, unreadable
+from simt.result.columns import BLOCKS, columns_of, compact, expanded
 
 if TYPE_CHECKING:
     import polars as pl
 
     from simt.result.result import Result
+
+
+_BLOCK = 1024
+"""Launches that are converted and written at once; a Result of more is saved as simt.result/3."""
 
 
 def dump(data: Any) -> str:
@@ -26,29 +33,72 @@ def dump(data: Any) -> str:
 
 def save(result: Result, path: Path) -> Path:
     """See Result.save."""
+    try:
+        if path.suffix == ".json":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_json(result, path, detail=True)
+            return path
+        path.mkdir(parents=True, exist_ok=True)
+        _write_tables(result, path)
+        _write_json(result, path / "result.json", detail=False)
+    except OSError as error:
+        raise ResultError(f"{path}: cannot save the Result: {error.strerror}") from error
+    return path
+
+
+def _blocks(result: Result) -> Iterator[Result]:
+    """The Result in parts of few launches, which fit in memory."""
+    for first in range(0, len(result.launches), _BLOCK):
+        yield replace(result, launches=result.launches[first : first + _BLOCK])
+
+
+def _write_json(result: Result, target: Path, detail: bool) -> None:
+    with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        if len(result.launches) <= _BLOCK:
+            file.write(dump(compact(result.to_json(detail))))
+            return
+        before, after = dump({**result.around([]), "schema": BLOCKS}).split('"launches":[]', 1)
+        file.write(f'{before}"launches":[')
+        for number, block in enumerate(_blocks(result)):
+            rows = [launch.to_json(detail) for launch in block.launches]
+            file.write("," * (number > 0) + dump(columns_of(rows)))
+        file.write(f"]{after}")
+
+
+def _write_tables(result: Result, path: Path) -> None:
+    import polars as pl
+
     from simt.result.tables import TABLES, TRANSFERS
 
-    if path.suffix == ".json":
-        write_text(path, dump(compact(result.to_json(detail=True))))
-        return path
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        for name in (*TABLES, TRANSFERS):
-            frame, target = result.to_polars(name), path / f"{name}.parquet"
-            if frame.width == 0:
+    with tempfile.TemporaryDirectory(prefix=".tables.", dir=path) as folder:
+        parts: dict[str, list[Path]] = {name: [] for name in (*TABLES, TRANSFERS)}
+
+        def add(part: Result, names: Iterable[str]) -> None:
+            for name in names:
+                frame, file = part.to_polars(name), Path(folder) / f"{name}.{len(parts[name])}.parquet"
+                if frame.width:
+                    frame.write_parquet(file)
+                    parts[name].append(file)
+
+        for block in _blocks(result):
+            add(block, TABLES)
+        add(result, [TRANSFERS])
+        for name, files in parts.items():
+            target = path / f"{name}.parquet"
+            if not files:
                 target.unlink(missing_ok=True)
                 continue
             with replacing(target) as temporary:
-                frame.write_parquet(temporary)
-    except OSError as error:
-        raise ResultError(f"{path}: cannot save the Result: {error.strerror}") from error
-    write_text(path / "result.json", dump(compact(result.to_json())))
-    return path
+                if len(files) == 1:
+                    files[0].replace(temporary)
+                else:
+                    whole = pl.concat([pl.scan_parquet(file) for file in files], how="diagonal_relaxed")
+                    whole.sink_parquet(temporary)
 
 
 def load(path: Path) -> Any:
     """The JSON object of a saved Result, with its details."""
-    if not path.is_dir():
+    if kind_of(path) != "a directory":
         return _read_json(path)
     data = expanded(_read_json(path / "result.json"))
     if isinstance(data, dict) and isinstance(data.get("launches"), list):
@@ -72,9 +122,8 @@ def _details(path: Path) -> dict[int, dict[str, Any]]:
 
 
 def _read_json(file: Path) -> Any:
-    if not file.exists():
-        raise ResultError("no such file, expected a saved Result")
-    require_file(file, "a saved Result", ResultError)
+    if why := unreadable(file, "a saved Result"):
+        raise ResultError(why)
     try:
         data = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
         _require_text(data)
@@ -85,6 +134,8 @@ def _read_json(file: Path) -> Any:
         raise ResultError(f"cannot read: {error}") from error
     except json.JSONDecodeError as error:
         raise ResultError(f"line {error.lineno}: not JSON: {error.msg}") from error
+    except ValueError as error:  # a number of too many digits
+        raise ResultError(f"not a Result: {error}") from error
 
 
 def _no_constant(name: str) -> Any:
@@ -104,6 +155,8 @@ def _read_parquet(file: Path) -> pl.DataFrame:
 
     if not file.exists():
         return pl.DataFrame()
+    if why := unreadable(file, "a Parquet file"):
+        raise ResultError(f"{file.name}: {why}")
     try:
         return pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from simt.errors import ResultError
-from simt.files import replacing
+from simt.files import is_regular, replacing
 from simt.result.launch import LaunchResult, Machine
 from simt.result.result import SCHEMA as RESULT_SCHEMA
 from simt.result.result import Provenance, Result
@@ -171,7 +171,7 @@ def _launch_line(launch: LaunchResult, digest: str) -> bytes:
 
 def read_saved(output: Path) -> Saved | None:
     """What an earlier run with this output left: a journal, a Result, or None. Raises ResultError."""
-    if (journal := journal_of(output)).is_file():
+    if is_regular(journal := journal_of(output)):
         return read_journal(journal)
     exists = (output / "result.json").exists() if output.is_dir() else output.exists()
     return Saved(Result.load(output)) if exists else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
 
 from simt.formatting import format_time, plural, text_table
@@ -36,7 +37,7 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]]]
     ]
     chosen = result.launches
     if len(chosen) > limit:
-        longest = sorted(chosen, key=lambda x: -x.cycles)[:limit]
+        longest = heapq.nlargest(limit, chosen, key=lambda x: x.cycles)
         chosen = tuple(sorted(longest, key=lambda x: x.index))
     rows, labels = [], result.labels(32)
     for x in chosen:
@@ -58,14 +59,17 @@ def launch_rows(result: Result, limit: int) -> tuple[list[str], list[list[str]]]
             ]
         )
     if others := len(result.launches) - len(rows):
-        shown, both = frozenset(x.index for x in chosen), zip(result.launches, result.shares, strict=True)
-        left = [(x, own) for x, own in both if x.index not in shown]
-        cycles = sum(own for _, own in left)
+        shown = frozenset(x.index for x in chosen)
+        cycles, instructions = 0.0, 0
+        for x, own in zip(result.launches, result.shares, strict=True):
+            if x.index not in shown:
+                cycles += own
+                instructions += x.warp_instructions
         row = dict.fromkeys(header, "") | {
             "kernel": f"{others:,} others",
             "cycles": f"{cycles:,.0f}",
             "time": format_time(cycles / (1000 * result.machine.core_khz)),
-            "warp inst": _number(sum(x.warp_instructions for x, _ in left), "{:,}"),
+            "warp inst": _number(instructions, "{:,}"),
         }
         rows.append(list(row.values()))
     return header, rows

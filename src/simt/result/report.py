@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +116,7 @@ def _kernels(result: Result) -> list[dict[str, Any]]:
     return sorted(kernels.values(), key=lambda k: -k["cycles"])
 
 
-def _detailed(launches: tuple[LaunchResult, ...], most: int) -> list[int]:
+def _detailed(launches: Sequence[LaunchResult], most: int) -> list[int]:
     """Positions of the launches that are shown in full."""
     longest = sorted(range(len(launches)), key=lambda i: -launches[i].cycles)
     first: dict[str, int] = {}

@@ -6,16 +6,17 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simt.errors import PowerError, ResultError
+from simt.files import is_regular
 from simt.names import kernel_labels
 from simt.result import files, launch_table
-from simt.result.columns import COLUMNS, ROWS, expanded
+from simt.result.columns import BLOCKS, COLUMNS, ROWS, expanded
 from simt.result.counters import Value
 from simt.result.elapsed import covered, shares
 from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
@@ -115,7 +116,7 @@ class Result:
     launches.
     """
 
-    launches: tuple[LaunchResult, ...]
+    launches: Sequence[LaunchResult]
     machine: Machine
     provenance: Provenance
     warnings: tuple[str, ...] = ()
@@ -128,30 +129,38 @@ class Result:
 
     @cached_property
     def totals(self) -> Totals:
-        launches = self.launches
-        engine = _add(x.engine for x in launches)
-        l1, l2 = _add_tables(x.l1 for x in launches), _add_tables(x.l2 for x in launches)
-        warp_stalls = _add(x.warp_stalls for x in launches)
+        engine: dict[str, int] = {}
+        warp_stalls: dict[str, int] = {}
+        l1: CacheTable = {}
+        l2: CacheTable = {}
         stalls: dict[str, list[int]] = {}
-        for launch in launches:
+        intervals: list[tuple[int, int]] = []
+        latency = ctas = 0
+        for launch in self.launches:  # once: many launches are read from a file
+            _add(engine, launch.engine)
+            _add(warp_stalls, launch.warp_stalls)
+            _add_table(l1, launch.l1)
+            _add_table(l2, launch.l2)
             for reason, row in launch.stalls.items():
                 into = stalls.setdefault(reason, [0] * len(row))
                 into.extend([0] * (len(row) - len(into)))
                 for i, n in enumerate(row):
                     into[i] += n
-        cycles = covered([x.interval for x in launches])
-        latency = sum(x.launch_latency for x in launches)
+            intervals.append(launch.interval)
+            latency += launch.launch_latency
+            ctas += math.prod(launch.grid)
+        cycles = covered(intervals)
         names: dict[str, float] = {
             "cycles": cycles,
             "launch_latency": latency,
             "clock_khz": self.machine.core_khz,
-            "grid_ctas": sum(math.prod(x.grid) for x in launches),
+            "grid_ctas": ctas,
         }
         if self.energies is not None:
             names["joules"] = sum(x.joules for x in self.energy.launches)  # as cycles, without idle gaps
         counters = evaluate_counters(names, self.machine, cycles, engine, l1, l2, stalls, warp_stalls)
         return Totals(
-            len(launches),
+            len(self.launches),
             cycles,
             latency,
             self.machine.core_khz,
@@ -238,10 +247,14 @@ class Result:
 
         `detail` adds the tables `pc` and `timeline` to each launch.
         """
+        return self.around([launch.to_json(detail) for launch in self.launches])
+
+    def around(self, launches: Any) -> dict[str, Any]:
+        """The JSON object with these launches in place of its own."""
         found = {
             "schema": SCHEMA,
             "status": self.status,
-            "launches": [launch.to_json(detail) for launch in self.launches],
+            "launches": launches,
             "unfinished": list(self.unfinished),
             "totals": self.totals.to_json(),
             "warnings": list(self.warnings),
@@ -261,7 +274,7 @@ class Result:
         schema = data.get("schema") if isinstance(data, Mapping) else None
         if schema != SCHEMA:
             raise ResultError(
-                f"not a Result: schema is {repr(schema)[:60]}, expected {SCHEMA!r} or {COLUMNS!r}"
+                f"not a Result: schema is {repr(schema)[:60]}, expected {SCHEMA!r}, {COLUMNS!r} or {BLOCKS!r}"
             )
         check(data)
         try:
@@ -309,7 +322,7 @@ class Result:
         from simt.result.journal import journal_of, read_journal
 
         path = Path(path)
-        if (journal := journal_of(path)).is_file():
+        if is_regular(journal := journal_of(path)):
             return read_journal(journal).result
         try:
             return cls.from_json(files.load(path))
@@ -331,19 +344,11 @@ def _energies(data: Any) -> Energies | None:
     return Energies.from_json(data)
 
 
-def _add_tables(tables: Iterable[CacheTable]) -> CacheTable:
-    total: CacheTable = {}
-    for table in tables:
-        for kind, row in table.items():
-            into = total.setdefault(kind, {})
-            for outcome, n in row.items():
-                into[outcome] = into.get(outcome, 0) + n
-    return total
+def _add_table(total: CacheTable, table: CacheTable) -> None:
+    for kind, row in table.items():
+        _add(total.setdefault(kind, {}), row)
 
 
-def _add(rows: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for row in rows:
-        for name, n in row.items():
-            total[name] = total.get(name, 0) + n
-    return total
+def _add(total: dict[str, int], row: Mapping[str, int]) -> None:
+    for name, n in row.items():
+        total[name] = total.get(name, 0) + n

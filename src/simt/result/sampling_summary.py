@@ -19,25 +19,29 @@ _DECISIONS = {
 def sampling_sentences(result: Result) -> list[str]:
     """Sentences for users; none if nothing was sampled."""
     lines = []
-    sampled = [x for x in result.launches if x.sampled is not None]
-    if sampled:
-        decisions: Counter[str] = Counter(x.sampled.decision for x in sampled if x.sampled is not None)
+    decisions: Counter[str] = Counter()
+    method, done, every, without = "", 0, 0, 0
+    for x in result.launches:
+        if x.sampled is not None:
+            decisions[x.sampled.decision] += 1
+            method = method or x.sampled.method
+            done += x.sampled.warp_instructions
+            every += x.warp_instructions
+            without += x.sampled.decision != "full" and "cycles" not in x.sampled.half_widths
+    if sampled := decisions.total():
         how = ", ".join(f"{decisions[key]:,} {text}" for key, text in _DECISIONS.items() if decisions[key])
-        method = next(x.sampled.method for x in sampled if x.sampled is not None)
-        done = sum(x.sampled.warp_instructions for x in sampled if x.sampled is not None)
-        every = sum(x.warp_instructions for x in sampled)
         speedup = f"{every / done:,.1f} times fewer" if done else "none"
         lines.append(
-            f"Sampled by {method}: {len(sampled):,} launch{'es' * (len(sampled) != 1)}, {how}; "
+            f"Sampled by {method}: {sampled:,} launch{'es' * (sampled != 1)}, {how}; "
             f"{done:,} of {every:,} warp instructions simulated in detail ({speedup})."
         )
-        cut = [x.sampled for x in sampled if x.sampled is not None and x.sampled.decision != "full"]
-        if without := sum("cycles" not in x.half_widths for x in cut):
+        if without:
+            which = "It" if without == sampled - decisions["full"] else f"For {without:,} launches it"
             lines[-1] += (
-                f" {'It' if without == len(cut) else f'For {without:,} launches it'} states no interval: "
-                "nothing says how far these cycles are off (--verify 5% measures it)."
+                f" {which} states no interval: nothing says how far these cycles are off "
+                "(--verify 5% measures it)."
             )
-        if decisions["full"] == len(sampled):
+        if decisions["full"] == sampled:
             lines[-1] += " Nothing could be skipped: all values are those of full detail."
     facts = result.sampling
     if not facts:

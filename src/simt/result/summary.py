@@ -8,7 +8,8 @@ limit from 60 % of its peak: above that, its queues grow long, and perfectly eve
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import sys
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -176,11 +177,11 @@ def sentences(result: Result) -> list[str]:
     and
     how wrong it may be; none for a Result without launches.
     """
-    launches = [x for x in result.launches if x.cycles]
-    if not launches:
+    limits = _limits(result)
+    if not limits:
         return []
     energy = [] if result.energies is None else [_energy(result)]
-    return [*_limits(launches, result.labels(60)), *energy, *sampling_sentences(result)]
+    return [*limits, *energy, *sampling_sentences(result)]
 
 
 def _energy(result: Result) -> str:
@@ -205,35 +206,47 @@ def _energy(result: Result) -> str:
     )
 
 
-def _limits(launches: list[LaunchResult], labels: dict[str, str]) -> list[str]:
-    found = [(launch, bottleneck(launch)) for launch in launches]
-    by_kind: dict[str, list[LaunchResult]] = defaultdict(list)
+def _limits(result: Result) -> list[str]:
+    intervals: list[tuple[int, int]] = []
+    limit_of: list[str] = []
+    longest_of: dict[str, LaunchResult] = {}
+    for launch in result.launches:  # once: many launches are read from a file
+        if not launch.cycles:
+            continue
+        kind = sys.intern(bottleneck(launch).kind)
+        intervals.append(launch.interval)
+        limit_of.append(kind)
+        if kind not in longest_of or launch.cycles > longest_of[kind].cycles:
+            longest_of[kind] = launch
+    if not intervals:
+        return []
     cycles: dict[str, float] = defaultdict(float)
-    for (launch, limit), own in zip(found, shares([x.interval for x in launches]), strict=True):
-        by_kind[limit.kind].append(launch)
-        cycles[limit.kind] += own
-    total = covered([x.interval for x in launches])
-    kinds = sorted(by_kind, key=lambda k: -cycles[k])
+    for kind, own in zip(limit_of, shares(intervals), strict=True):
+        cycles[kind] += own
+    count, total = Counter(limit_of), covered(intervals)
+    kinds = sorted(count, key=lambda k: -cycles[k])
 
     def share(kind: str) -> str:
-        n = f"{len(by_kind[kind]):,} launch{'es' * (len(by_kind[kind]) != 1)}"
+        n = f"{count[kind]:,} launch{'es' * (count[kind] != 1)}"
         return f"{cycles[kind] / total:.0%} in {n} bound by {kind}"
 
     lines = []
-    if len(launches) > 1 and len(kinds) == 1:
-        lines.append(f"All {len(launches):,} launches ({total:,} cycles) are bound by {kinds[0]}.")
-    elif len(launches) > 1:
+    if len(intervals) > 1 and len(kinds) == 1:
+        lines.append(f"All {len(intervals):,} launches ({total:,} cycles) are bound by {kinds[0]}.")
+    elif len(intervals) > 1:
         listed = ", ".join(share(kind) for kind in kinds[:3])
         rest = len(kinds) - 3
         more = f" and the rest by {rest} other limit{'s' * (rest != 1)}" if rest > 0 else ""
         lines.append(f"Of {total:,} cycles, {listed}{more}.")
-    longest = max(by_kind[kinds[0]], key=lambda x: x.cycles)
+    longest = longest_of[kinds[0]]
     limit = bottleneck(longest)
-    lines.append(f"{labels[longest.name]} (launch {longest.id}) is bound by {limit.kind}: {limit.text}.")
+    lines.append(
+        f"{result.labels(60)[longest.name]} (launch {longest.id}) is bound by {limit.kind}: {limit.text}."
+    )
     hottest = _hottest_instruction(longest)
     if hottest and limit.kind != "launch latency":
         lines.append(hottest)
-    elif len(launches) == 1 and longest.launch_latency:
+    elif len(intervals) == 1 and longest.launch_latency:
         lines.append(f"Launch latency is {longest.launch_latency / longest.cycles:.0%} of its time.")
     return lines
 

@@ -120,7 +120,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
     from rich.console import Console
 
     bar = rp.Progress(
-        rp.TextColumn("{task.description}"),
+        rp.TextColumn("{task.description}", markup=False),
         rp.BarColumn(bar_width=24),
         rp.TaskProgressColumn(),
         rp.TextColumn("launch {task.fields[launches]}{task.fields[detail]}"),

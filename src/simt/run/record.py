@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,9 @@ from simt.files import require_folder, require_output
 from simt.result import LaunchResult, Machine, Provenance, Result, timeline
 from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
 from simt.result.listing import shared
+from simt.result.store import LaunchStore
 from simt.result.transfer import Transfer
+from simt.result.unmodelled import Unmodelled
 
 from .projected_clock import ProjectedClock
 
@@ -129,8 +132,10 @@ class Record:
     ) -> None:
         self.machine = machine
         self._energies = energies
-        self.launches: dict[int, LaunchResult] = {}
+        self.launches = LaunchStore(machine, energies)
         """By position, in the order in which they finished."""
+        self.last_cycle = 0
+        """In which the last of them ended."""
         self._wanted = None if wanted is None else frozenset(wanted)
         self._provenance = provenance
         self._before = before
@@ -143,8 +148,14 @@ class Record:
         self._output = output
         self._notes: list[str] = []
         self._transfers: list[Transfer] = []
+        self._warned: dict[str, None] = {}  # warnings of the launches, in order
+        self._unmodelled = Unmodelled()
         if before is not None:
-            self._notes = [text for text in before.result.warnings if not text.startswith(UNFINISHED)]
+            self._notes = [
+                text
+                for text in before.result.warnings
+                if not text.startswith(UNFINISHED) and not Unmodelled.wrote(text)
+            ]
             self._check(before.result.provenance)
             self._kept = {x.index: replace(x, energies=energies) for x in before.result.launches}
             self._digests = dict(before.digests)
@@ -192,9 +203,16 @@ class Record:
 
     def take_over(self, index: int) -> LaunchResult:
         """Makes a launch that an earlier run has finished part of this run."""
-        launch = self.launches[index] = self._kept.pop(index)
+        launch = self._kept.pop(index)
+        self._keep(launch)
         self._taken += 1
         return launch
+
+    def _keep(self, launch: LaunchResult) -> None:
+        self.launches.add(launch)
+        self.last_cycle = max(self.last_cycle, launch.end_cycle)
+        self._warned.update(dict.fromkeys(launch.warnings))
+        self._unmodelled.add(launch)
 
     def add(
         self, raw: dict[str, Any], facts: Facts, control: LaunchControl | None = None, digest: str = ""
@@ -209,10 +227,9 @@ class Record:
         if control is not None:
             launch = control.finish(raw, launch)
             self._clock.ended(raw["sampled"]["released_cycle"], launch.end_cycle - self._offset)
-        self.launches[launch.index] = launch
-        self._digests[launch.index] = digest
         if self._journal is not None:
             self._journal.add(launch, digest)
+        self._keep(launch)
         return launch
 
     def add_transfer(self, done: QueuedTransfer) -> None:
@@ -244,9 +261,16 @@ class Record:
 
         why: the same, as text for messages. warnings: of the input. input, input_hash: as known now.
         """
-        finished = dict(self.launches) if status == "complete" else {**self._kept, **self.launches}
-        launches = tuple(finished[index] for index in sorted(finished))
-        left = tuple(sorted(self._wanted - finished.keys())) if self._wanted is not None else ()
+        launches = self.launches.in_order()
+        warned, unmodelled = [*self._warned], self._unmodelled
+        if status != "complete" and self._kept:
+            launches = tuple(sorted([*self._kept.values(), *launches], key=lambda launch: launch.index))
+            warned += [text for launch in self._kept.values() for text in launch.warnings]
+            unmodelled = deepcopy(unmodelled)
+            for launch in self._kept.values():
+                unmodelled.add(launch)
+        finished = {*self.launches, *(self._kept if status != "complete" else ())}
+        left = tuple(sorted(self._wanted - finished)) if self._wanted is not None else ()
         before = None if self._before is None else self._before.result
         resumed = bool(self._taken) and (len(self.launches) > self._taken or bool(left))
         notes = [*self._notes, *([_resumed_text(self._taken)] if resumed else [])]
@@ -254,7 +278,7 @@ class Record:
             notes.append(
                 f"{len(self._kept)} launches of the resumed run did not occur again; they are left out"
             )
-        notes += [*warnings, *(w for launch in launches for w in launch.warnings)]
+        notes += [*warnings, *unmodelled.warnings(), *warned]
         if self._wanted is not None and not left:
             status = "complete"
         if status != "complete":

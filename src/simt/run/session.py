@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simt.errors import (
     ControlError,
@@ -29,10 +29,13 @@ from simt.policy import Policy
 from simt.policy import overrides as policy_overrides
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.result.journal import Saved
+from simt.result.store import LaunchStore
 from simt.version import __version__
 
 from .faults import SourceText, explained
-from .interruption import Limits, deferred_stop
+from .interruption import Limits, deferred_stop, number_of, raise_requested
+from .l2 import AccessWindow, Rows
+from .options import whole_option
 from .overrides import Overrides, override_texts
 from .progress import Progress, reporter
 from .record import Facts, Record, to_resume
@@ -63,6 +66,7 @@ class QueuedLaunch:
         ones in its stream; those no longer queued have ended.
     warp_instructions: its total, if known.
     digest: of its arguments, if the input's hash does not cover them.
+    window: memory whose accesses have properties of their own in the L2.
     origins: where its instructions come from. source_text: lines of its source, for faults.
     keeps: objects to keep alive until it is done.
     ended: called when its row is in the Result. dropped: called if it will not run to its end.
@@ -74,6 +78,7 @@ class QueuedLaunch:
     after: Sequence[int] = ()
     warp_instructions: int | None = None
     digest: str = ""
+    window: AccessWindow | None = None
     origins: Origins | None = None
     source_text: SourceText | None = None
     keeps: Any = None
@@ -89,7 +94,7 @@ class QueuedTransfer:
         it takes no time.
     traffic: bytes over the link; bytes copied within the device count twice, since they are read and written.
     stream: None if ordered only by `after`. after: as for a launch.
-    writes: address and bytes that a copy from the host leaves in the L2, if the GPU does so.
+    touched: device memory that it leaves in the L2, if the GPU does so.
     perform: called once, when it ends, while the engine runs; it must not use the session. A native
         MemoryOperation does not need Python's lock.
     ended: called when its cycles are known. dropped: called if it will not end.
@@ -99,7 +104,7 @@ class QueuedTransfer:
     traffic: int = 0
     stream: int | None = None
     after: Sequence[int] = ()
-    writes: tuple[int, int] = (0, 0)
+    touched: Sequence[Rows] = ()
     perform: Callable[[], None] | None = None
     ended: Callable[[], None] = _nothing
     dropped: Callable[[], None] = _nothing
@@ -155,8 +160,10 @@ class Session:
         from simt.spec import load_spec
 
         self.threads = host_threads(threads)
-        if timeline is not None and timeline < 1:
-            raise SimtError(f"timeline is {timeline}, expected 1 or more")
+        if timeline is not None:
+            timeline = whole_option("timeline", timeline)
+        if window is not None:
+            window = whole_option("window", window, least=0, most=(1 << 32) - 1)
         self.limits = Limits(max_cycles, timeout)
         if isinstance(controller, str):
             from simt.control.registry import make
@@ -196,7 +203,14 @@ class Session:
         self._controls: dict[int, LaunchControl] = {}
         self._raw: deque[dict[str, Any]] = deque()
         self._cycles_before = 0
+        self._notes: dict[str, None] = {}
+        self._persisting = 0
+        """Bytes of the L2 that are set aside."""
+        self._left = ""
+        """What the launches did that the last run left unfinished."""
         self._engine: Any = None
+        self.watch: Callable[[], None] = _nothing
+        """Called again and again while launches run; what it raises stops them."""
 
     def begin(
         self,
@@ -249,9 +263,14 @@ class Session:
     # --- launches ---------------------------------------------------------------------------------------
 
     @property
-    def launches(self) -> dict[int, LaunchResult]:
+    def launches(self) -> LaunchStore:
         """The finished launches, by position, in the order in which they finished."""
         return self._record.launches
+
+    @property
+    def last_cycle(self) -> int:
+        """The cycle in which the last finished launch ended."""
+        return self._record.last_cycle
 
     @property
     def queued(self) -> tuple[int, ...]:
@@ -275,6 +294,23 @@ class Session:
         """Informs the timing model of a copy to the device, in order with launches."""
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
+
+    def touch(self, rows: Sequence[Rows]) -> None:
+        """Informs the timing model of memory that was set, or copied within the device, in order with
+        launches."""
+        if self._timed:
+            self._running_engine().touch(rows)
+
+    def set_persisting_l2(self, nbytes: int) -> None:
+        """Sets aside a part of the L2 for persisting accesses, in order with launches."""
+        if self._timed:
+            self._persisting = nbytes
+            self._running_engine().set_aside(nbytes)
+
+    def reset_persisting_l2(self) -> None:
+        """Ends the persistence of the lines that are in the L2, in order with launches."""
+        if self._timed:
+            self._running_engine().reset_persisting()
 
     def follow(self, source: _engine.InstructionSource, first: int) -> None:
         """Puts what the CTAs from `first` on of a launch that is left out access into the L2, in order with
@@ -313,23 +349,42 @@ class Session:
         """Queues a launch; `run` runs it."""
         control = self._control(launch)
         after = self._unfinished(launch.after)
-        self._running_engine().launch(launch.source, launch.number, after=after, controller=control)
+        if launch.window is not None:
+            self._note_window(launch.window)
+        self._running_engine().launch(
+            launch.source, launch.number, after=after, controller=control, window=launch.window
+        )
         self._queued[launch.number] = launch
         if control is not None:
             self._controls[launch.number] = control
 
+    def _note_window(self, window: AccessWindow) -> None:
+        """Warns once of a window that has no effect."""
+        if not self.spec.l2.persisting_kib:
+            note = f"access windows have no effect on {self.spec.name}, whose l2.persisting_kib is 0"
+        elif window.hit == "persisting" and not self._persisting:
+            note = (
+                "persisting accesses of an access window have no effect: nothing of the L2 is set aside "
+                "(cudaLimitPersistingL2CacheSize, GPU.set_persisting_l2)"
+            )
+        else:
+            return
+        self.note(note)
+
+    def note(self, warning: str) -> None:
+        """Adds a warning to the Result, once."""
+        self._notes[warning] = None
+
     def queue_transfer(self, transfer: QueuedTransfer) -> int:
         """Queues a transfer. Returns its number, for `after` and `run`."""
         number = next(self._transfer_numbers)
-        address, nbytes = transfer.writes
         self._running_engine().transfer(
             number,
             stream=transfer.stream,
             after=self._unfinished(transfer.after),
             link=transfer.link,
             traffic=transfer.traffic,
-            address=address,
-            nbytes=nbytes,
+            touched=transfer.touched,
             perform=transfer.perform,
         )
         self._transfers[number] = transfer
@@ -358,6 +413,7 @@ class Session:
         """
         from simt import _engine
 
+        self._left = ""
         before = len(self.launches)
         work = _Work(
             start=time.monotonic(),
@@ -383,6 +439,7 @@ class Session:
 
         def after_slice() -> None:
             self._collect()
+            self.watch()
             report(self._progress(work))
 
         with self.reporter.showing() as report, deferred_stop() as stop_requested, explained():
@@ -403,6 +460,9 @@ class Session:
             except MemoryError as error:
                 self._abandon(collect=False)
                 raise SimulationError(NO_MEMORY, self.result("failed")) from error
+            except KeyboardInterrupt as stop:  # while CTAs were executed without timing; the second signal
+                self._abandon()
+                raise Interrupted(self.result("interrupted"), number_of(stop)) from None
             except LaunchError:  # a finished launch's values cannot be copied back; the others can continue
                 raise
             except ResultError:
@@ -415,19 +475,38 @@ class Session:
                 error.source_text = self._source_line(error)
                 self._abandon()
                 raise
-            if is_done():
+            if not why:
                 return
+            if self.busy:
+                self._left = self._running_engine().describe_work()
+                self._abandon()
+            self._stop(why, stop_requested())
+
+    def require_time(self) -> None:
+        """Before and while a launch is executed without timing: raises LimitReached after `timeout`, Stopped
+        if a signal's exception was lost, and what `watch` raises."""
+        raise_requested()
+        self.watch()
+        if self.limits.late():
+            self._stop("timeout", 0)
+
+    def _stop(self, why: str, number: int) -> NoReturn:
+        """Raises Interrupted or LimitReached. why: status of the Result. number: of the signal."""
+        if why == "interrupted":
+            raise Interrupted(self.result(why), number)
+        raise LimitReached(self.limits.text(why) + self._left, self.result(why))
+
+    def drop(self) -> None:
+        """Drops all queued work: what had finished is in the Result."""
+        if self.busy:
             self._abandon()
-            if why == "interrupted":
-                raise Interrupted(self.result(why), stop_requested())
-            raise LimitReached(self.limits.text(why), self.result(why))
 
     def result(self, status: str = "complete") -> Result:
         """The launches finished so far as a Result. status: why some may be missing."""
         return self._record.result(
             status,
-            why=f"{status} reached" if status in ("max_cycles", "timeout") else "",
-            warnings=self._warnings(),
+            why=(f"{status} reached" if status in ("max_cycles", "timeout") else status) + self._left,
+            warnings=[*self._warnings(), *self._notes],
             input=self.input,
             input_hash=self.input_hash,
         )
@@ -447,6 +526,8 @@ class Session:
                 window=self._window,
                 timeline_interval=self._timeline or 0,
             )
+            if self._persisting:
+                self._engine.set_aside(self._persisting)
         return self._engine
 
     def _unfinished(self, numbers: Iterable[int]) -> list[int]:

@@ -22,7 +22,7 @@ from simt.extras import install
 from simt.sass.control import Control
 from simt.sass.cubin import INSTRUCTION_BYTES, Cubin
 
-_CACHE_VERSION = 2
+_CACHE_VERSION = 3
 # Turing's instructions are Volta's and more, in the same encoding, which nvdisasm of CUDA 13 does not decode
 # under Volta's name. That it reads them rightly is shown by what they compute: tests/sass/test_volta.py.
 _VOLTA, _TURING = ("sm_70", "sm_72"), "sm_75"
@@ -111,9 +111,13 @@ def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
 
 
 def _operands(text: str) -> list[str]:
-    """Splits at the commas outside brackets; sm_80 has none between the addresses of LDGSTS."""
+    """Splits at the commas outside brackets; sm_80 has none between the addresses of LDGSTS, and none, or one
+    in the wrong place, between the register of a load and its descriptor (R3desc[UR4], R3desc,[UR4])."""
     found, depth, start = [], 0, 0
     text = re.sub(r"^(\[[^]]*\])\[", r"\1, [", text)
+    text = re.sub(r"(?<=[\dZT])(g?desc),?\[", r", \1[", text)
+    text = re.sub(r"^(g?desc),\[", r"\1[", text)
+    text = re.sub(r"^(U?R(?:\d+|Z)(?:\.\w+)*)\[", r"\1, [", text)
     for i, c in enumerate(text):
         if c in "[{(":
             depth += 1

@@ -191,7 +191,7 @@ class _Placed:
     def _place_variables(self) -> None:
         cubin = self.cubin
         if cubin.constant_data:
-            self.constant_address = self._allocate(_CONSTANT_SECTION, cubin.constant_data)
+            self.constant_address = self._allocate_constants()
         for variable in cubin.variables:
             if variable.is_constant:
                 address = self.constant_address + variable.offset
@@ -202,6 +202,25 @@ class _Placed:
             unbound = _engine.functional.unbound_reference(kind, cubin.samplers.get(name, {}))
             self.references[name] = self._allocate_descriptor(name, unbound)
 
+    def _allocate_constants(self) -> int:
+        """At the end of memory: code takes an address from that of its first constant on for one of a
+        constant (`isspacep`).
+        """
+        name, data = _CONSTANT_SECTION, self.cubin.constant_data
+        if name in self.places:
+            return self._allocate(name, data)
+        unit = self.memory.alignment
+        taken = unit * (-(-len(data) // unit) + 1)  # with what is kept free behind each allocation
+        end = self.memory.base + self.memory.capacity
+        for address, size, *_ in [*reversed(self.memory.allocations()), (self.memory.base, 0)]:
+            begin = -(-(address + size) // unit) * unit + (unit if size else 0)
+            # Parameters of launches under way may be at the end.
+            for place in range(end // unit * unit - taken, begin - 1, -unit):
+                if self.memory.allocate_at(place, len(data), name):
+                    return self._owned(place, data)
+            end = address
+        raise self._no_room(name, len(data))
+
     def _allocate(self, name: str, data: bytes) -> int:
         place = self.places.get(name)
         size = max(1, len(data))
@@ -210,10 +229,16 @@ class _Placed:
         else:
             address = place if self.memory.allocate_at(place, size, name) else 0
         if not address:
-            raise SassError(f"{self.cubin.name}: no room for the {size} bytes of {name}")
+            raise self._no_room(name, size)
+        return self._owned(address, data)
+
+    def _owned(self, address: int, data: bytes) -> int:
         self.allocations.append(address)
         self.memory.write(address, data)
         return address
+
+    def _no_room(self, name: str, size: int) -> SassError:
+        return SassError(f"{self.cubin.name}: no room for the {size} bytes of {name}")
 
     def _allocate_descriptor(self, name: str, data: bytes) -> int:
         """Not at the beginning of memory: handles are lower halves of addresses, of which 0 is none."""

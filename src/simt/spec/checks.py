@@ -143,29 +143,47 @@ def _l1(spec: SpecFields) -> Iterator[Problem]:
         return
     if list(options) != sorted(set(options)):
         yield "l1.carve_out_options", f"found {list(options)}, expected ascending sizes"
-    if options[-1] > l1.unified_bytes:
-        yield (
-            "l1.carve_out_options",
-            f"found {options[-1]} bytes, expected at most unified_bytes = {l1.unified_bytes}",
-        )
-    if spec.shared_memory.bytes > options[-1]:
-        yield (
-            "shared_memory.bytes",
-            f"found {spec.shared_memory.bytes}, expected at most the largest of l1.carve_out_options, "
-            f"{options[-1]}",
-        )
-    if l1.unified_bytes < l1.cache.bytes or l1.unified_bytes * l1.cache.ways % l1.cache.bytes:
-        yield (
-            "l1.unified_bytes",
-            f"found {l1.unified_bytes}, expected whole ways of {l1.cache.bytes // l1.cache.ways} bytes and "
-            f"at least the cache's {l1.cache.bytes} bytes",
-        )
+    yield from _unified(spec)
     lines = l1.unified_bytes // l1.cache.line_bytes * spec.sm.count
     if lines > MOST_LINES:
         yield (
             "l1.unified_bytes",
             f"found {l1.unified_bytes}, {lines:,} lines in all SMs; expected at most {MOST_LINES:,}",
         )
+
+
+def _unified(spec: SpecFields) -> Iterator[Problem]:
+    """How the memory that L1 and shared memory have together bounds three other fields. Where several do not
+    fit, one message names what they can be together: mending one after another takes as many attempts."""
+    l1, way = spec.l1, spec.l1.cache.bytes // spec.l1.cache.ways
+    total, options = l1.unified_bytes, list(l1.carve_out_options)
+    if total < way or total % way:
+        near = [n for n in (total // way * way, (total // way + 1) * way) if n]
+        yield (
+            "l1.unified_bytes",
+            f"found {total}, expected whole ways of {way} bytes, such as {' or '.join(map(str, near))}",
+        )
+        return
+    fitting = [size for size in options if size <= total] or [total]
+    found: list[tuple[str, str, str]] = []  # field, why it does not fit, what it can be
+    if fitting != options:
+        text = f"found {options[-1]} bytes, expected at most unified_bytes = {total}"
+        found.append(("l1.carve_out_options", text, str(fitting)))
+    only_options = l1.cache.bytes <= total and spec.shared_memory.bytes <= min(total, options[-1])
+    if spec.shared_memory.bytes > fitting[-1] and not only_options:
+        text = f"found {spec.shared_memory.bytes}, expected at most the largest of l1.carve_out_options"
+        found.append(("shared_memory.bytes", f"{text}, {fitting[-1]}", str(fitting[-1])))
+    if l1.cache.bytes > total:
+        text = f"found {l1.cache.ways} ways of {way} bytes, expected at most unified_bytes = {total}"
+        found.append(("l1.cache.ways", text, str(total // way)))
+    if len(found) > 1:
+        together = ", ".join(f"{field} = {value}" for field, _, value in found)
+        yield (
+            "l1.unified_bytes",
+            f"found {total}, which does not hold the rest; expected with it at most {together}",
+        )
+    else:
+        yield from ((field, text) for field, text, _ in found)
 
 
 def _constants(spec: SpecFields) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ import difflib
 import inspect
 import json
 import os
-import sys
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -26,15 +26,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from simt.errors import SpecError
-from simt.files import kind_of, replacing
-from simt.hints import did_you_mean
+from simt.files import kind_of, parse_toml, replacing
 from simt.spec.models import Spec
 from simt.spec.section import Megahertz, Policy, Quantity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Overrides = Mapping[str, Any] | Iterable[str]
 
@@ -47,6 +41,41 @@ def available() -> list[str]:
     return sorted(
         file.name.removesuffix(".toml") for file in _SHIPPED.iterdir() if file.name.endswith(".toml")
     )
+
+
+# What products are called, without makers, families and what is no letter or digit: shipped name.
+_ALIASES = {
+    "v100": "qv100", "v100sxm2": "qv100", "v100sxm3": "qv100", "v100pcie": "qv100", "gv100": "qv100",
+    "a10080gb": "a100", "a100sxm": "a100", "a100sxm4": "a100", "h100sxm": "h100", "h100sxm5": "h100",
+    "h10080gb": "h100", "h10080gbhbm3": "h100", "h200sxm": "h200", "h200141gb": "h200",
+    "a10080gbpcie": "a100-pcie", "h10080gbpcie": "h100-pcie", "gtxtitan": "titan",
+    "titanxpascal": "titanx",
+}  # fmt: skip
+_MAKERS = re.compile(r"nvidia|amd|geforce|tesla|quadro|radeon|instinct|[^a-z0-9]")
+_MEMORY = re.compile(r"(?:16gb|32gb|80gb|141gb)$")
+
+
+def shipped_name(gpu: str) -> str | None:
+    """The shipped GPU of a product's name, such as `V100`, `a100-80gb` or `NVIDIA A100-SXM4-80GB`; None for
+    any other name.
+
+    An A100 of 40 GB is none: its memory is slower than the shipped one's.
+    """
+    products, plain = _products(), _MAKERS.sub("", gpu.lower())
+    return products.get(plain) or products.get(_MEMORY.sub("", plain))
+
+
+def _products() -> dict[str, str]:
+    """Shipped names by the products' plain names."""
+    return {_MAKERS.sub("", name): name for name in available()} | _ALIASES
+
+
+def _nearest_gpus(gpu: str) -> str:
+    """`; did you mean a100?`: shipped GPUs whose products are called nearly so; empty if there are none."""
+    products = _products()
+    near = difflib.get_close_matches(_MAKERS.sub("", gpu.lower()), products, n=3)
+    names = dict.fromkeys(products[product] for product in near)
+    return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> Spec:
@@ -75,7 +104,13 @@ def load_spec(gpu: str | os.PathLike[str] | Spec, overrides: Overrides = ()) -> 
     for path, value in changes:
         _override(values, path, value, spec.name)
         sources[path] = "override given by the user"
-    return validate(values, sources, spec.name)
+    changed = validate(values, sources, spec.name)
+    if changed.l1.adaptive and any(path == "l1.cache.ways" for path, _ in changes):
+        raise SpecError(
+            f"{spec.name}: l1.cache.ways: has no effect with l1.adaptive = true, where the L1 has what is "
+            "left of l1.unified_bytes; set l1.unified_bytes, or l1.adaptive = false"
+        )
+    return changed
 
 
 def validate(values: dict[str, Any], sources: Mapping[str, str], file: str) -> Spec:
@@ -243,16 +278,33 @@ def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
     # Text stays text where text is expected; elsewhere it is written as in TOML.
     textual = kind is str or (get_origin(kind) is Literal and isinstance(get_args(kind)[0], str))
     if isinstance(value, str) and not textual:
+        rule = range_of(fields[path])
+        counts_bytes = isinstance(rule, Quantity) and rule.unit == "bytes"
         try:
             if "\n" in value:
                 raise ValueError("several lines")
-            value = tomllib.loads(f"value = {value}")["value"]
-        except (ValueError, RecursionError):  # of which TOMLDecodeError is one
-            raise SpecError(f"{name}: override {path}: cannot read the value {value!r}") from None
+            number = _in_bytes(value) if counts_bytes else value
+            value = parse_toml(f"value = {number}")["value"]
+        except ValueError:
+            expected = rule or ("true or false" if kind is bool else "a value as in TOML")
+            raise SpecError(
+                f"{name}: override {path}: cannot read the value {value!r}, expected {expected}"
+                + (", or a size such as 64KiB" if counts_bytes else "")
+            ) from None
     *sections, last = path.split(".")
     for section in sections:
         values = values[section]
     values[last] = value
+
+
+# As in documentation of CUDA, KB and KiB are both 1,024 bytes.
+_SIZE = re.compile(r"(?<![\w.])(\d{1,12})\s*([KMG])i?B?(?!\w)", re.IGNORECASE)
+_POWERS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def _in_bytes(text: str) -> str:
+    """Sizes such as `64KiB` as numbers of bytes."""
+    return _SIZE.sub(lambda size: str(int(size[1]) * _POWERS[size[2].upper()]), text)
 
 
 _ACCEL_SIM = (
@@ -265,10 +317,11 @@ def _find(gpu: str, base: Path | None) -> tuple[str, str, str]:
     """File (for messages), name and text of a GPU given by name or path, relative to `base`."""
     if not gpu.endswith(".toml") and os.sep not in gpu:
         names = available()
+        gpu = shipped_name(gpu) or gpu
         if gpu not in names:
             if gpu.endswith(".config"):
                 raise SpecError(f"{gpu}: {_ACCEL_SIM}")
-            hint = did_you_mean(gpu, names) or "."
+            hint = _nearest_gpus(gpu) or "."
             raise SpecError(
                 f"there is no GPU called {gpu!r}{hint} There are {', '.join(names)}; a file ends in .toml"
             )
@@ -297,7 +350,7 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
         raise SpecError(f"{file}: extends: the files extend each other: {' -> '.join([*chain, file])}")
     try:
         table = dict(_parsed(text))
-    except ValueError as error:  # TOMLDecodeError is one; a number with too many digits raises another
+    except ValueError as error:
         raise SpecError(f"{file}: not valid TOML: {error}") from None
     parent = table.pop("extends", None)
     values: dict[str, Any] = {}
@@ -323,7 +376,7 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> dict[str, Any]:
     """A file's contents, for reading only: parsing takes most of the time of `load_spec`."""
-    return tomllib.loads(text)
+    return parse_toml(text)
 
 
 def merge(

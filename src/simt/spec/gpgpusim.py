@@ -1,4 +1,5 @@
-"""Import of an Accel-Sim configuration: `gpgpusim.config`, `trace.config` and, where named, the `.icnt` file.
+"""Import of an Accel-Sim configuration: `gpgpusim.config`, `trace.config` and, where named, the `.icnt` file;
+or of a configuration of GPGPU-Sim, which has no `trace.config`.
 
 Every option that changes timing in trace mode is mapped to a value of the specification, with the option as
 its source; an option that is absent has Accel-Sim's default. What Accel-Sim has no option for follows its
@@ -10,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from simt.errors import SpecError
 from simt.files import require_regular
+from simt.spec.checks import SECTOR_BYTES
 from simt.spec.files import validate
 from simt.spec.models import Spec
 from simt.spec.sections import Cache, ReadOnlyCache
@@ -41,6 +43,7 @@ _WITHOUT_EFFECT = re.compile(
     r"|trace_opcode_latency_initiation_tensor)"
 )
 
+_SECTOR_BITS = (SECTOR_BYTES - 1).bit_length()
 _WRITE_POLICIES = {
     "R": "read_only",
     "B": "write_back",
@@ -124,7 +127,9 @@ class _Options:
         place = f"{self.path}:{line}: {option}" if line else f"{self.path}: {option} is absent"
         try:
             value = convert(text)
-        except (ValueError, KeyError, IndexError) as error:
+        except KeyError as error:
+            raise SpecError(f"{place}: cannot use {text!r}: {error} is no value of it here") from None
+        except ValueError as error:
             raise SpecError(
                 f"{place}: cannot use {text!r}: {error}; "
                 "expected a value as in Accel-Sim's tested configurations"
@@ -167,7 +172,7 @@ class _Values:
 
 def from_gpgpusim(
     gpgpusim_config: str | os.PathLike[str],
-    trace_config: str | os.PathLike[str],
+    trace_config: str | os.PathLike[str] | None = None,
     icnt: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> Spec:
@@ -175,7 +180,8 @@ def from_gpgpusim(
 
     Args:
         gpgpusim_config: path of `gpgpusim.config`.
-        trace_config: path of `trace.config`.
+        trace_config: path of `trace.config`; without it, units have the latencies and initiation intervals of
+            PTX's additions (`-ptx_opcode_latency_int` and the like), as GPGPU-Sim has them.
         icnt: path of the interconnect file; without it the file that `-inter_config_file` names is looked for
             beside `gpgpusim_config`.
         name: name of the specification; without it, that of the folder of `gpgpusim_config`.
@@ -187,7 +193,8 @@ def from_gpgpusim(
         SpecWarning: options that are ignored.
     """
     path = Path(gpgpusim_config)
-    options, trace = _Options(path), _Options(Path(trace_config))
+    options = _Options(path)
+    trace = None if trace_config is None else _Options(Path(trace_config))
     values = _Values(options)
     name = name or path.resolve().parent.name or path.stem
     values.tree["name"] = name
@@ -196,9 +203,11 @@ def from_gpgpusim(
     _sm(options, values)
     _units(options, trace, values)
     _sm_memory(options, values)
-    _memory_side(options, values)
-    notes = _interconnect(options, values, path.parent, icnt)
-    ignored = options.unused() + trace.unused()
+    notes = _memory_side(options, values)
+    notes += _interconnect(options, values, path.parent, icnt)
+    if trace is None:
+        notes.append("without a trace.config, units have the latencies of PTX's additions (-ptx_opcode_*)")
+    ignored = options.unused() + (trace.unused() if trace is not None else [])
     if ignored:
         notes.insert(0, "options without an equivalent are ignored: " + ", ".join(ignored))
     for note in notes:
@@ -243,14 +252,29 @@ def _machine(options: _Options, values: _Values) -> None:
     values.put("sm.count", clusters * cores, source + " times -gpgpu_n_cores_per_cluster")
 
 
-def _numbers(kind: Callable[[str], T], separator: str, count: int) -> Callable[[str], list[T]]:
+def _numbers(
+    kind: Callable[[str], T], separator: str, count: int, most: int | None = None
+) -> Callable[[str], list[T]]:
+    """A conversion of lists of `count` numbers, or from `count` to `most`."""
+
     def convert(text: str) -> list[T]:
         parts = text.split(separator)
-        if len(parts) != count:
-            raise ValueError(f"{len(parts)} numbers, expected {count}")
+        if not count <= len(parts) <= (most or count):
+            raise ValueError(
+                f"{len(parts)} number{'s' * (len(parts) != 1)}, expected {count}"
+                + (f" to {most}" if most is not None else "")
+            )
         return [kind(part) for part in parts]
 
     return convert
+
+
+def _parts(text: str, separator: str, least: int, form: str) -> list[str]:
+    """Parts of a text, at least so many. form: how it is written, for the message."""
+    parts = text.split(separator)
+    if len(parts) < least:
+        raise ValueError(f"{len(parts)} of {least} parts of {form}")
+    return parts
 
 
 def _sm(options: _Options, values: _Values) -> None:
@@ -312,29 +336,61 @@ def _sm(options: _Options, values: _Values) -> None:
         f"{registers}.write_back_width",
         "-gpgpu_pipeline_widths",
         "1,1,1,1,1,1,1,1,1,1,1,1,1",
-        lambda text: int(text.split(",")[10]),
+        _write_back_width,
     )
 
 
-def _units(options: _Options, trace: _Options, values: _Values) -> None:
+def _write_back_width(text: str) -> int:
+    """Of the widths of the pipeline's stages, EX_WB: the last of seven in GPGPU-Sim 3, the eleventh since."""
+    widths = text.split(",")
+    if len(widths) != 7 and len(widths) < 11:
+        raise ValueError(
+            f"{len(widths)} widths, expected 7 (GPGPU-Sim 3: ID_OC_SP,ID_OC_SFU,ID_OC_MEM,OC_EX_SP,OC_EX_SFU,"
+            "OC_EX_MEM,EX_WB) or at least 11 (ID_OC_SP,ID_OC_DP,ID_OC_INT,ID_OC_SFU,ID_OC_MEM,OC_EX_SP,"
+            "OC_EX_DP,OC_EX_INT,OC_EX_SFU,OC_EX_MEM,EX_WB)"
+        )
+    return int(widths[6] if len(widths) == 7 else widths[10])
+
+
+def _units(options: _Options, trace: _Options | None, values: _Values) -> None:
     def put(unit: str, count: tuple[int, str], timing: tuple[list[int], str]) -> None:
         values.put(f"sm.units.{unit}.count", *count)
         values.put(f"sm.units.{unit}.latency", timing[0][0], timing[1])
         values.put(f"sm.units.{unit}.initiation_interval", max(1, timing[0][1]), timing[1])
 
+    # By unit: its name in counts and trace.config, and the kind of PTX instruction with GPGPU-Sim's defaults.
     classes = {
-        "int": ("int", "0", "4,1"),
-        "fp32": ("sp", "1", "4,1"),
-        "fp64": ("dp", "0", "4,1"),
-        "sfu": ("sfu", "1", "4,1"),
+        "int": ("int", "0", "int", "1,1,19,25,145,32", "1,1,4,4,32,4"),
+        "fp32": ("sp", "1", "fp", "1,1,1,1,30", "1,1,1,1,5"),
+        "fp64": ("dp", "0", "dp", "8,8,8,8,335", "8,8,8,8,130"),
+        "sfu": ("sfu", "1", "sfu", "8", "8"),
     }
-    for unit, (accelsim, units, latency_interval) in classes.items():
-        timing_option = f"-trace_opcode_latency_initiation_{accelsim}"
-        put(
-            unit,
-            options.read(f"-gpgpu_num_{accelsim}_units", units, int),
-            trace.read(timing_option, latency_interval, _numbers(int, ",", 2)),
-        )
+    for unit, (accelsim, units, ptx, latencies, intervals) in classes.items():
+        if trace is not None:
+            option = f"-trace_opcode_latency_initiation_{accelsim}"
+            timing = trace.read(option, "4,1", _numbers(int, ",", 2))
+        else:
+            own, source = options.read(f"-ptx_opcode_latency_{ptx}", latencies, _numbers(int, ",", 1, 6))
+            held, _ = options.read(f"-ptx_opcode_initiation_{ptx}", intervals, _numbers(int, ",", 1, 6))
+            timing = [own[0], held[0]], f"{source} and -ptx_opcode_initiation_{ptx}"
+        put(unit, options.read(f"-gpgpu_num_{accelsim}_units", units, int), timing)
+    if trace is not None:
+        for kind, units_there, timing in _specialized_units(trace):
+            put(kind, units_there, timing)
+    present = values.tree["sm"]["units"]
+    if "branch" not in present:
+        why = f"{(trace or options).label}: no specialised unit BRA; branches use the integer unit"
+        put("branch", (0, why), ([4, 1], why))
+    for unit, (count, latency, interval, why) in _ADDITIONS.items():
+        if unit not in present:
+            source = f"addition so that any trace runs: Accel-Sim's configuration has none; {why}"
+            put(unit, (count, source), ([latency, interval], source))
+
+
+def _specialized_units(
+    trace: _Options,
+) -> Iterator[tuple[str, tuple[int, str], tuple[list[int], str]]]:
+    """The specialised units that have an equivalent: unit, count and timing, each with its source."""
     for number in range(1, 9):
         option = f"-specialized_unit_{number}"
         if option not in trace:
@@ -345,15 +401,7 @@ def _units(options: _Options, trace: _Options, values: _Values) -> None:
         if kind is None:
             trace.ignore(option, timing_option)
         else:
-            put(kind, (count, source), timing)
-    present = values.tree["sm"]["units"]
-    if "branch" not in present:
-        why = f"{trace.label}: no specialised unit BRA; branches use the integer unit"
-        put("branch", (0, why), ([4, 1], why))
-    for unit, (count, latency, interval, why) in _ADDITIONS.items():
-        if unit not in present:
-            source = f"addition so that any trace runs: Accel-Sim's configuration has none; {why}"
-            put(unit, (count, source), ([latency, interval], source))
+            yield kind, (count, source), timing
 
 
 def _warps(text: str) -> tuple[int, int]:
@@ -373,18 +421,20 @@ def _scheduler(text: str) -> tuple[str, int]:
 
 def _specialized_unit(text: str) -> tuple[str | None, int]:
     """Unit (none where it is switched off or unknown) and how many there are."""
-    fields = text.split(",")
+    fields = _parts(text, ",", 3, "<enabled>,<units>,...,<name>")
     kind = _SPECIALIZED_UNITS.get(fields[-1].upper()) if int(fields[0]) else None
     return kind, int(fields[1])
 
 
 def _cache_string(text: str) -> dict[str, Any]:
     """Values of a cache string of Accel-Sim: port_bytes, and those of `Cache` without dirty_threshold."""
-    groups = text.split(",")
+    groups = _parts(text, ",", 4, "<geometry>,<policies>,<MSHRs>,<miss queue>")
     geometry = groups[0].split(":")
     if geometry[0] not in ("N", "S"):
-        geometry.insert(0, "N")
-    policies, mshr = groups[1].split(":"), groups[2].split(":")
+        geometry.insert(0, "N")  # before sectors there was no letter
+    geometry = _parts(":".join(geometry), ":", 4, "<N or S>:<sets>:<bytes of a line>:<ways>")
+    policies = _parts(groups[1], ":", 5, "<replacement>:<write>:<allocation>:<write allocation>:<set index>")
+    mshr = _parts(groups[2], ":", 3, "<kind>:<MSHRs>:<merged>")
     line = int(geometry[2])
     return {
         "sets": int(geometry[1]),
@@ -469,7 +519,9 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     )
 
 
-def _memory_side(options: _Options, values: _Values) -> None:
+def _memory_side(options: _Options, values: _Values) -> list[str]:
+    """Fills the sections behind the interconnect; returns notes for the user."""
+    notes: list[str] = []
     values.copy("address_map.channels", "-gpgpu_n_mem", "8")
     values.copy("address_map.slices_per_channel", "-gpgpu_n_sub_partition_per_mchannel", "1")
     values.copy("address_map.hash", "-gpgpu_memory_partition_indexing", "0", _SLICE_HASHES.__getitem__)
@@ -479,10 +531,19 @@ def _memory_side(options: _Options, values: _Values) -> None:
         _address_mapping,
     )
     values.put("address_map.channel_bit", bit, source)
+    if (extra := layout.count("S") - _SECTOR_BITS) > 0:
+        # The bits of a burst of several sectors are column bits here: banks and rows stay as they are.
+        layout = layout.replace("S", "C", extra)
+        source += f", whose {extra} highest bits within a burst count as column bits"
     values.put("address_map.layout", layout, source)
 
     default = "S:32:128:24,L:B:m:L:P,A:192:4,32:0,32"
     cache, source = options.read("-gpgpu_cache:dl2", default, _cache_string)
+    if not cache["sectored"] and cache["line_bytes"] == 4 * SECTOR_BYTES:
+        cache["sectored"] = True
+        notes.append(
+            "-gpgpu_cache:dl2 has whole lines; here requests reach the L2 as sectors: its lines have four"
+        )
     _cache("l2.slice", cache, source, values, dirty=(0, source))
     values.put("l2.port_bytes", cache["port_bytes"], source)
     for write in ("write", "partial_write"):
@@ -493,6 +554,7 @@ def _memory_side(options: _Options, values: _Values) -> None:
     for queue, entries in zip(("request", "dram", "fill", "reply"), queues, strict=True):
         values.put(f"l2.{queue}_queue", entries, source)
     values.copy("l2.copies_fill", "-gpgpu_perf_sim_memcpy", "1", _flag)
+    values.put("l2.persisting_kib", 0, "mechanism of Accel-Sim: no eviction priorities")
     values.put("l2.partitions", 1, "mechanism of Accel-Sim: one uniform L2")
     values.put("l2.far_latency", 0, "mechanism of Accel-Sim: one uniform L2")
 
@@ -520,6 +582,7 @@ def _memory_side(options: _Options, values: _Values) -> None:
     for field in ("faw", "refi", "rfc"):
         values.put(f"dram.{field}", 0, "mechanism of Accel-Sim: no four-activate window and no refresh")
     values.put("dram.per_bank_refresh", False, "mechanism of Accel-Sim: no refresh")
+    return notes
 
 
 def _unlimited(text: str) -> int:
@@ -538,7 +601,7 @@ def _address_mapping(text: str) -> tuple[int, str]:
 
 def _dram_timing(text: str) -> dict[str, int]:
     if "=" in text:
-        pairs = dict(part.split("=") for part in text.split(":") if part)
+        pairs = dict(_parts(part, "=", 2, "<name>=<cycles>")[:2] for part in text.split(":") if part)
     else:
         order = (
             "nbk",
@@ -556,7 +619,7 @@ def _dram_timing(text: str) -> dict[str, int]:
             "CCDL",
             "RTPL",
         )
-        pairs = dict(zip(order, text.split(":"), strict=True))
+        pairs = dict(zip(order, _numbers(str, ":", len(order))(text), strict=True))
     if missing := sorted(set(_DRAM_TIMINGS) - set(pairs)):
         raise ValueError(f"{missing[0]} is missing")
     return {field: int(pairs[name]) for name, field in _DRAM_TIMINGS.items()}

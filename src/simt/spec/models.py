@@ -79,6 +79,11 @@ class Spec(SpecFields):
         """Lines of the whole L2."""
         return self.l2.slice.sets * self.l2.slice.ways * self.address_map.slices
 
+    @property
+    def most_persisting_l2(self) -> int:
+        """Bytes of the L2 that can be set aside for persisting accesses."""
+        return min(self.l2.persisting_kib << 10, self.l2_lines * self.l2.slice.line_bytes)
+
     def native(self, policy: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The dict from which the engine makes its `simt::Spec`.
 

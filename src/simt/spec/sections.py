@@ -399,7 +399,9 @@ class L2(Section):
     reply_queue: Annotated[int, Quantity("replies", 1, 1048576)]
     """Between slice and interconnect."""
     copies_fill: Flag
-    """Host-to-device copies leave their data in the L2."""
+    """Copies to and within the device, and memsets, leave their data in the L2; false: they go past it."""
+    persisting_kib: Annotated[int, Quantity("KiB", 0, 67108864)]
+    """Most that lines which are evicted last can hold; 0: eviction priorities have no effect."""
     partitions: Annotated[int, Quantity("", 1, 16)]
     """Partitions of the L2, with a longer latency between them."""
     far_latency: Annotated[int, Quantity("L2 cycles", 0, 67108864)]

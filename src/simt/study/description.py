@@ -14,6 +14,8 @@ from simt.hints import did_you_mean
 from simt.study.expression import Expression
 
 Scalar = bool | int | float | str
+Setting = Scalar | list[Scalar]
+"""What a field of a specification is set to."""
 
 
 class _Table(BaseModel):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -138,7 +139,10 @@ class Expression:
             return None
         if not isinstance(value, (int, float)):
             raise StudyError(f"expression {self.text!r} is {value!r}, expected a number")
-        return float(value) if math.isfinite(value) else None
+        try:
+            return float(value) if math.isfinite(value) else None
+        except OverflowError:  # a whole number beyond those of floats
+            return None
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a constraint is satisfied. Raises StudyError where it is undefined or no truth value."""
@@ -159,7 +163,10 @@ class Expression:
             if sign is not None and (holds := self.value(row)) is not None:
                 left, right = self._value(node.left, row), self._value(node.comparators[0], row)
                 if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-                    over = float(sign * (left - right))
+                    try:
+                        over = float(sign * (left - right))
+                    except OverflowError:
+                        over = math.copysign(sys.float_info.max, sign * (1 if left > right else -1))
                     return min(over, 0.0) if holds else max(over, math.ulp(0.0))
         value = self.value(row)
         return None if value is None else 0.0 if value else 1.0

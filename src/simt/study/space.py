@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from simt.errors import SimtError, SpecError, StudyError
 from simt.names import shortened
 from simt.program import find_program
-from simt.study.description import Description, Input, Method, Scalar
+from simt.study.description import Description, Input, Method, Scalar, Setting
 from simt.study.expression import Expression
 from simt.study.inputs import digest_class, digest_files, identity, sources, takes_seed
 from simt.workloads import Workload
@@ -32,7 +32,7 @@ class Value:
     """A value of an axis: as the table shows it, and the fields of the specification that it sets."""
 
     shown: Scalar
-    overrides: Mapping[str, Scalar]
+    overrides: Mapping[str, Setting]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Work:
     size: int | None
     kernels: str | None
     gpu: str
-    overrides: Mapping[str, Scalar]
+    overrides: Mapping[str, Setting]
     spec_hash: str
     plan: str | None
     sample: str | None
@@ -329,8 +329,8 @@ def _axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
         if all(isinstance(value, Mapping) for value in values):
             found = tuple(_bundle(value, f"{place}[{i}]") for i, value in enumerate(values, 1))
         else:
-            if wrong := [value for value in values if not isinstance(value, Scalar)]:
-                raise StudyError(f"{place}: found {wrong[0]!r}, expected a number, text, true or false")
+            if wrong := [value for value in values if not _is_setting(value)]:
+                raise StudyError(f"{place}: found {wrong[0]!r}, expected {_SETTINGS}")
             found = tuple(
                 Value(shown, {name: value}) for shown, value in zip(_alike(values), values, strict=True)
             )
@@ -346,8 +346,18 @@ def _axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
     return tuple(axes)
 
 
-def _alike(values: Sequence[Scalar]) -> Sequence[Scalar]:
-    """The values as one type, which a column can have."""
+_SETTINGS = "a number, text, true or false, or a list of them for a field that takes a list"
+
+
+def _is_setting(value: Any) -> bool:
+    return isinstance(value, Scalar) or (
+        isinstance(value, list) and all(isinstance(item, Scalar) for item in value)
+    )
+
+
+def _alike(settings: Sequence[Setting]) -> Sequence[Scalar]:
+    """The values as one type, which a column can have: lists as text."""
+    values = [json.dumps(value) if isinstance(value, list) else value for value in settings]
     kinds = {type(value) for value in values}
     if kinds == {int, float}:
         return [float(value) for value in values]
@@ -369,12 +379,12 @@ def _bundle(table: Mapping[str, Any], place: str) -> Value:
     shown = fields.pop("name", None)
     if not isinstance(shown, str) or not shown:
         raise StudyError(f"{place}: found name {shown!r}, expected text that the table shows")
-    if wrong := [key for key, value in fields.items() if not isinstance(value, Scalar)]:
-        raise StudyError(f"{place}.{wrong[0]}: expected a number, text, true or false")
+    if wrong := [key for key, value in fields.items() if not _is_setting(value)]:
+        raise StudyError(f"{place}.{wrong[0]}: expected {_SETTINGS}")
     return Value(shown, fields)
 
 
-def _merged(chosen: Sequence[Value]) -> dict[str, Scalar]:
+def _merged(chosen: Sequence[Value]) -> dict[str, Setting]:
     return {path: value for each in chosen for path, value in each.overrides.items()}
 
 

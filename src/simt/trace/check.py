@@ -14,6 +14,8 @@ from simt.isa import table_for
 from . import regroup, store, streams
 from .trace import Kernel, open_trace
 
+_OF_DATA = (_engine.MemorySpace.Global, _engine.MemorySpace.Generic)
+
 
 @dataclass
 class KernelReport:
@@ -69,18 +71,22 @@ def _check(kernel: Kernel, report: KernelReport) -> None:
         source = reader.source(summary, table.native)
         try:
             with streams.naming(kernel.path):
-                found, _ = source.walk(True)
+                found, _, nulls = source.walk(True)
         except MemoryError:
             reader.damaged("it declares more than fits into the host's memory")
         if found != report.counts["instructions"]:
             reader.damaged(f"{found} instructions, {report.counts['instructions']} are announced")
     else:
-        source = _read_text(kernel.path, report, table.native)
+        source, nulls = _read_text(kernel.path, report, table.native)
     _note_counts(kernel, report)
+    _note_nulls(source, nulls, report)
     report.notes += [f"opcode {o} is unknown; simulated as {n}" for o, n in source.unknown_opcodes.items()]
 
 
-def _read_text(path: Path, report: KernelReport, table: _engine.OpcodeTable) -> _engine.TraceSource:
+def _read_text(
+    path: Path, report: KernelReport, table: _engine.OpcodeTable
+) -> tuple[_engine.TraceSource, dict[int, int]]:
+    """The static instructions, and how often each accesses the first page of memory."""
     converter = _engine.TraceConverter()
     for window, _ in regroup.grouped_windows(path):
         with streams.naming(path):
@@ -90,9 +96,26 @@ def _read_text(path: Path, report: KernelReport, table: _engine.OpcodeTable) -> 
         converter.finish()
     report.counts = {name: getattr(converter.counts, name) for name in store.COUNT_FIELDS}
     # Only the static instructions are needed: a source without CTAs.
-    return _engine.TraceSource(
+    source = _engine.TraceSource(
         converter.launch, converter.opcodes, converter.instructions, [], 0, table, lambda _: b""
     )
+    return source, converter.null_accesses
+
+
+def _note_nulls(source: _engine.TraceSource, nulls: dict[int, int], report: KernelReport) -> None:
+    """Notes accesses of global memory whose addresses the tracer did not record."""
+    instructions = source.instructions()
+    counts: dict[str, int] = {}
+    for index, number in nulls.items():
+        if instructions[index]["space"] in _OF_DATA:
+            opcode = instructions[index]["opcode"]
+            counts[opcode] = counts.get(opcode, 0) + number
+    if counts:
+        report.notes.append(
+            f"{sum(counts.values())} accesses of global memory have null addresses "
+            f"({', '.join(f'{opcode}: {number}' for opcode, number in counts.items())}): the tracer did not "
+            "record them; they all hit the same line, so cycles and misses are too low. Trace it again"
+        )
 
 
 def _note_counts(kernel: Kernel, report: KernelReport) -> None:

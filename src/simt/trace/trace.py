@@ -16,6 +16,7 @@ from simt.cache import evict, used
 from simt.errors import TraceError
 from simt.files import kind_of
 from simt.isa import OpcodeTable, load_table, table_for
+from simt.names import listed
 
 from .cache import cached_store
 from .commands import Copy, read_launch_list
@@ -24,6 +25,7 @@ from .foreign import refuse_foreign
 from .store import KernelSummary, StoreReader, StoreWriter, is_store, launch_info
 
 LIST_NAMES = ("kernelslist.g", "kernelslist")
+_CONTEXTS = "ctx_*"
 ConvertProgress = Callable[[int, int], None]
 """Called with the bytes of input read so far and their total number."""
 
@@ -193,6 +195,9 @@ def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
     """Opens a launch list (kernelslist.g), a directory that contains one, a single kernel trace, or a trace
     store.
 
+    In a directory of contexts (`ctx_0x...` with a launch list each, as Accel-Sim's tracer writes), the
+    contexts follow one another in the order of their names: their lists do not say which launch came first.
+
     Kernel traces are text of tracer versions 0 to 6: plain, .xz, .gz, .zst or .tracez.
 
     outside: whether a list may name files outside its folder.
@@ -206,6 +211,8 @@ def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
         raise TraceError(f"{given}: this is {kind}, expected a trace: a regular file or a directory")
     refuse_foreign(given)
     if given.is_dir():
+        if contexts := _contexts_in(given):
+            return _joined(given, [open_trace(context, outside) for context in contexts])
         given = _list_in(given)
     trace = Trace(given, [], [])
     if is_store(given):
@@ -256,6 +263,28 @@ def convert(
         progress(total, total)
 
 
+def _contexts_in(directory: Path) -> list[Path]:
+    """The folders of contexts in a directory that has no launch list of its own."""
+    if any("kernelslist" in path.name for path in directory.iterdir()):
+        return []
+    return sorted(path for path in directory.glob(_CONTEXTS) if path.is_dir())
+
+
+def _joined(directory: Path, contexts: list[Trace]) -> Trace:
+    """The traces of contexts, one after another."""
+    joined = Trace(directory, [], [])
+    for context in contexts:
+        joined.commands += [c if isinstance(c, Copy) else Kernel(joined, c.path) for c in context.commands]
+        for warning in context.warnings:
+            joined.warn(f"{context.path.parent.name}: {warning}")
+    if len(contexts) > 1:
+        names = listed([context.path.parent.name for context in contexts], 4)
+        joined.warn(
+            f"the launches of {len(contexts)} contexts ({names}) follow one another, context by context"
+        )
+    return joined
+
+
 def _list_in(directory: Path) -> Path:
     for name in LIST_NAMES:
         if (directory / name).is_file():
@@ -264,6 +293,8 @@ def _list_in(directory: Path) -> Path:
     if len(others) == 1:
         return others[0]
     found = f"it has {len(others)}: name one" if others else "it has none"
+    if not others and (kernel := next(iter(sorted(directory.glob("kernel*.trace*"))), None)):
+        found += f"; a kernel trace can be named by itself, such as {kernel.name}"
     raise TraceError(
         f"{directory}: expected a launch list ({' or '.join(LIST_NAMES)}) in this directory; {found}"
     )

@@ -12,21 +12,16 @@ import math
 import os
 import string
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from simt.errors import ProfileError
+from simt.files import parse_toml
 from simt.hints import did_you_mean
 from simt.names import listed
 from simt.validate.published import published_path
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SCHEMA = "simt.programs/1"
 OWN = "simt"
@@ -167,14 +162,14 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
     """The recipes of one GPU, from FOLDER/GPU.toml. Raises ProfileError, which names the file and place."""
     path = Path(folder) / f"{gpu}.toml"
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         have = sorted(p.stem for p in Path(folder).glob("*.toml"))
         raise ProfileError(
             f"{path}: no such file: there are recipes for {listed(have) or 'no GPU'}; --recipes names their "
             "folder (validation/programs of a checkout)"
         ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ProfileError(f"{path}: cannot be read: {error}") from None
     top = _Section(data, str(path))
     if (schema := top.text("schema")) != SCHEMA:

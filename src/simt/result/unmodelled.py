@@ -1,0 +1,83 @@
+"""What launches issued of opcodes whose effect or energy is not modelled."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from simt.isa import builtin_tables, table_for
+from simt.power.classes import is_known
+
+if TYPE_CHECKING:
+    from simt.result.launch import LaunchResult
+
+
+_WARNING = re.compile(r"[\d,]+ warp instructions? of \S+ (simulated as|without an energy)")
+
+
+class Unmodelled:
+    """Warp instructions of opcodes without a class of their own in the opcode tables, or, of launches with
+    energies, without an energy: counted launch by launch."""
+
+    def __init__(self) -> None:
+        self._effects = Counter[tuple[str, str]]()
+        self._energies = Counter[str]()
+
+    def add(self, launch: LaunchResult) -> None:
+        for place, name, why, has_energy in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
+            issued = launch.pc["issued"][place]
+            if why:
+                self._effects[name, why] += issued
+            if launch.energies is not None and not has_energy:
+                self._energies[name] += issued
+
+    def warnings(self) -> list[str]:
+        """One for each opcode, with the number of warp instructions."""
+        return [
+            f"{_count(n)} of {name} simulated as {_class_of(name)}: {why}"
+            for (name, why), n in sorted(self._effects.items())
+            if n
+        ] + [
+            f"{_count(n)} of {name} without an energy of their own: counted as integer additions, or tensor "
+            "products of unknown size as nothing"
+            for name, n in sorted(self._energies.items())
+            if n
+        ]
+
+    @staticmethod
+    def wrote(warning: str) -> bool:
+        """Whether a Result's warning is one of these."""
+        return _WARNING.match(warning) is not None
+
+
+@lru_cache(maxsize=256)  # launches of a kernel have the same opcodes
+def _suspects(opcodes: tuple[str, ...], sm_version: int) -> tuple[tuple[int, str, str, bool], ...]:
+    """Position and name of such opcodes, why their effect is not modelled, whether they have an energy."""
+    table = table_for(sm_version)[0]
+    tables = builtin_tables().values()
+    found = []
+    for place, opcode in enumerate(opcodes):
+        name = opcode.partition(".")[0]
+        why = ""
+        if name in table.stand_ins:
+            why = "what it does is not modelled"
+        elif not any(name in x.opcodes for x in tables):
+            why = "it is in no opcode table"
+        if why or not is_known(opcode):
+            found.append((place, name, why, is_known(opcode)))
+    return tuple(found)
+
+
+def _count(n: int) -> str:
+    return f"{n:,} warp instruction{'s' * (n != 1)}"
+
+
+def _class_of(name: str) -> str:
+    """What stands in for an opcode."""
+    for table in reversed(builtin_tables().values()):
+        if name in table.opcodes:
+            unit = table.opcodes[name].unit.name.lower()
+            return "one small tensor instruction" if unit == "tensor" else f"one instruction of unit {unit}"
+    return "the nearest known opcode"
