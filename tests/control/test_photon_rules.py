@@ -98,7 +98,6 @@ def result(cycles: int, **engine: int) -> Any:
         start_cycle=100,
         launch_latency=50,
         end_cycle=150 + cycles,
-        sampled=None,
         engine=engine,
         l1={},
         l2={},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 
 import simt
 from simt import _engine
+from simt.control.code import Preview
 from simt.gpu.arguments import Arguments
 from simt.isa import table_for
 from simt.trace import open_trace
+from support.signals import view
 
 LOOPS = r"""
 // Warp w of block b goes round b + w times; odd lanes take a branch of their own; then all meet at a barrier.
@@ -187,3 +190,26 @@ def test_a_fault_ends_a_preview_quietly() -> None:
     source = source_of(kernel, 4, 32, gpu.array(np.zeros(4, np.int64)))
     _, complete = source.preview([2], source.basic_blocks())
     assert not complete
+
+
+def test_where_the_ctas_of_a_sample_differ_more_are_followed() -> None:
+    """The one large CTA of 1,000 is in no sample of sixteen."""
+
+    class Code:
+        blocks = SimpleNamespace(length=np.array([10], np.uint32))
+
+        def __init__(self, sampled: list[int]) -> None:
+            self.sampled, self.asked = sampled, [0]
+
+        def preview(self, fraction: float, at_least_ctas: int, at_least_warps: int) -> Preview:
+            self.asked.append(at_least_ctas)
+            ctas = min(1000, at_least_ctas)
+            each = [*self.sampled, *[1] * (ctas - len(self.sampled) - 1), 50 if ctas == 1000 else 1]
+            return Preview(tuple(range(ctas)), np.array(each, np.uint32)[:, None], True)
+
+    even, uneven = Code([1, 1]), Code([1, 2])
+    one, other = (view(ctas=1000, code=code).previewed for code in (even, uneven))
+    assert one is not None and (one.largest, one.ctas, even.asked) == (10, 16, [0, 16])
+    assert other is not None and (other.largest, other.ctas, uneven.asked) == (500, 1000, [0, 16, 4096])
+    assert one.unequal(1000) == 0
+    assert other.unequal(1000) == pytest.approx(500 / (10 * 1050 / 1000) - 1)

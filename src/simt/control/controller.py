@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Self = TypeVar("Self", bound="Controller")
 PREVIEWED_CTAS = 16
+_PREVIEWED_UNEQUAL_CTAS = 4096  # where CTAs differ: all of a launch of several waves, on most GPUs
+_EVEN = 0.1  # excess of the largest CTA of a sample over the mean one up to which they do not differ
 AS_PUBLISHED = "as published, without an interval: nothing says how far it is off"
 
 WARP = np.dtype(
@@ -120,6 +122,11 @@ class Previewed:
         excess = self.largest / max(1.0, self.mean) - 1
         return excess * max(1.0, math.log(count) / math.log(self.ctas))
 
+    @property
+    def even(self) -> bool:
+        """Whether the CTAs of the sample hardly differ."""
+        return self.ctas > 1 and self.unequal(self.ctas) <= _EVEN
+
 
 @dataclass(frozen=True, eq=False)
 class LaunchView:
@@ -152,12 +159,17 @@ class LaunchView:
 
     @cached_property
     def previewed(self) -> Previewed | None:
-        """1 % of the CTAs (at least 16), spread over the grid. They are executed functionally, so call this
+        """1 % of the CTAs (at least 16), spread over the grid; where these differ, as of a sparse matrix, at
+        least 4,096, since a small sample lacks the largest. They are executed functionally, so call this
         before the launch runs. None if they cannot be executed to their end.
         """
+        found = self._previewed(PREVIEWED_CTAS)
+        return found if found is None or found.even else self._previewed(_PREVIEWED_UNEQUAL_CTAS)
+
+    def _previewed(self, at_least: int) -> Previewed | None:
         if self.code is None:
             return None
-        preview = self.code.preview(0.01, at_least_ctas=PREVIEWED_CTAS, at_least_warps=1)
+        preview = self.code.preview(0.01, at_least_ctas=at_least, at_least_warps=1)
         if not preview.complete or not len(preview.ctas):
             return None
         of_warps = preview.counts.astype(np.float64) @ self.code.blocks.length

@@ -52,7 +52,7 @@ class Photon(ByLevels):
     residents: whether the rest of the CTAs that run when warps or blocks begin to predict is predicted, too;
         else they are simulated to their end.
     analysis: file with the analysis of an earlier simulation of the same launches, on any GPU; nothing is
-        followed ahead then.
+        followed ahead then, except where CTAs differ.
     """
 
     method: ClassVar[str] = "photon"
@@ -107,16 +107,18 @@ class Photon(ByLevels):
         self._why = decision.reason if isinstance(decision, Predict) else ""  # it predicted
         now = self._now
         self._l2 = L2Filling(launch)
-        self._waves = Waves(launch, now.work.analysis.previewed(launch.warps_per_cta))
         self._throughput = Throughput()
         self._trends = Trends(launch.dram_bytes_per_cycle)
         self._changes = ""  # what was still changing when the rates were steady
         self._scale = 1.0  # of the times of blocks
+        self._waves = Waves(launch, None)
         if not (self.warps or self.blocks):
             return decision
         if few := too_few(launch):
             now.ruled_out, self.warps, self.blocks = few, False, False
             return decision
+        previewed = now.work.analysis.previewed(launch.warps_per_cta)
+        self._waves = Waves(launch, previewed if previewed.even else launch.previewed)
         self._barriers = self._waits_at_barriers()
         # Warps of later waves take the time that matters; they are worth waiting for.
         if self.warps:
