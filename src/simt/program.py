@@ -78,9 +78,10 @@ def run_program(
     module: Any = None if path.suffix == ".py" else gpu.load(path)
     require_file(script, "a Python program", LaunchError)
     parameters = (gpu,) if module is None else (gpu, module)
+    signature = "main(gpu)" if module is None else "main(gpu, module)"
     without_main = (
-        f"{script}: has no function `main({'gpu' if module is None else 'gpu, module'})`. A script that launches "
-        f"its kernels by itself is run by `simt exec -- python {script}`"
+        f"{script}: has no function `{signature}`. A script that launches its kernels by itself is run by "
+        f"`simt exec -- python {script}`"
     )
     if b"main" not in script.read_bytes():  # before the script does all its work
         raise LaunchError(without_main)
@@ -95,8 +96,8 @@ def run_program(
         if "active drivers" not in str(error):  # Triton's words
             raise
         raise LaunchError(
-            f"{script}: kernel[grid](...) is Triton's own launch, for which it found no GPU. Launch kernels by "
-            "`gpu.triton(kernel)[grid](...)`, or run a script that has Triton's launches by `simt exec`"
+            f"{script}: kernel[grid](...) is Triton's own launch, for which it found no GPU. Launch kernels "
+            "by `gpu.triton(kernel)[grid](...)`, or run a script that has Triton's launches by `simt exec`"
         ) from error
 
 

@@ -18,6 +18,7 @@ from simt.cuda.ptx_module import arch_number
 from simt.errors import (
     CompileError,
     DeadlockError,
+    DynamicParallelismError,
     ImageError,
     LaunchError,
     ProgramFault,
@@ -168,7 +169,6 @@ class Device(Objects):
         self.space: Any = None
         """The engine's address space that the process's devices share; None if it is alone."""
         self.lacking = ""
-        """What simt lacked to execute the program, if anything."""
         self._refused_tables = ""
         """The file that requested a private table, if the program has not launched a kernel or received
         another error since."""
@@ -275,6 +275,8 @@ class Device(Objects):
             code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoImage) else codes.INVALID_PTX
             if isinstance(error, ToolkitError):
                 self.lacking, code = str(error), codes.UNSUPPORTED_PTX_VERSION
+            elif isinstance(error, DynamicParallelismError):
+                self.lacking, code = str(error), codes.NOT_SUPPORTED
             return {"error": code, "text": str(error)}
         number = self._loaded
         self._modules[number] = module

@@ -32,8 +32,8 @@ _BY_SUFFIX = {
     ".config": "a configuration of Accel-Sim; `simt gpus import` makes a specification of it, for --gpu",
 }
 _BY_MAGIC = {
-    b"\x7fELF": "a native program or library; `simt exec -- PROGRAM` runs CUDA programs. Of kernels, pass the "
-    "CUDA C++ (.cu) or PTX (.ptx), or a trace of their launches",
+    b"\x7fELF": "a native program or library; `simt exec -- PROGRAM` runs CUDA programs. Of kernels, pass "
+    "the CUDA C++ (.cu) or PTX (.ptx), or a trace of their launches",
     b"\x50\xed\x55\xba": "a fat binary; pass the .cu or .ptx file it was made from",
     b"SQLite format 3": "a profile (SQLite), not a trace; `simt sample` chooses launches from it",
     b"%PDF": "a PDF document",
