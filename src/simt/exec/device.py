@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
@@ -128,6 +129,8 @@ class Device(Objects):
             "set_aside",
             "reset_persisting",
             "note",
+            "open_range",
+            "close_range",
             "refuse_tables",
         ]
     )
@@ -153,6 +156,8 @@ class Device(Objects):
         self._profile = None if profile is None else Path(profile)
         self._executed: Executed | None = None
         self._gpu: GPU | None = None
+        self._ranges: Counter[str] = Counter()
+        """Ranges opened before the GPU was."""
         self._profiling = ExitStack()
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
@@ -198,6 +203,8 @@ class Device(Objects):
                 self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options, self.space)
             self._gpu.program = self._program
             self._gpu.session.watch = self.watch
+            for name in self._ranges.elements():
+                self._gpu.open_range(name)
             if self._profile is not None:
                 self._executed = self._profiling.enter_context(self._gpu.profiled())
         native = self.gpu.memory.native
@@ -255,6 +262,20 @@ class Device(Objects):
     def note(self, what: str) -> None:
         """The program has asked for something that has no effect on timing."""
         self.gpu.session.note(f"{what}: no effect on timing")
+
+    def open_range(self, name: str) -> None:
+        """A range begins, for the launches that follow."""
+        if self._gpu is None:
+            self._ranges[name] += 1
+        else:
+            self._gpu.open_range(name)
+
+    def close_range(self, name: str) -> None:
+        """The range of this name that was opened last ends."""
+        if self._gpu is None:
+            self._ranges[name] -= 1
+        else:
+            self._gpu.close_range(name)
 
     def set_aside(self, nbytes: Number) -> None:
         """Sets aside a part of the L2 for persisting accesses, in order with what is queued."""
@@ -568,7 +589,11 @@ class Device(Objects):
         self._profiling.close()
         if self._profile is not None and self._executed:
             self._executed.profile().save(self._profile)
-        if self._gpu is None or not self.gpu.launches:
+        if self._gpu is None:
+            return None
+        if not self.gpu.launches:
+            for warning in self.gpu.untimed_warnings:  # there is no Result that holds them
+                print(f"simt: {warning}", file=sys.stderr)
             return None
         result = self.gpu.result(status)
         self.gpu.save(result)
