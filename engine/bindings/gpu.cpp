@@ -319,7 +319,7 @@ simt::Link link_of(const std::string& name) {
       ("link is " + name + ", expected none, host_to_device, device_to_host or device").c_str());
 }
 
-/// TouchedRows of device memory: address, width, pitch, height, slice, depth, use.
+/// Rows of device memory: address, width, pitch, height, slice, depth, use.
 using TouchedRows = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, std::string>;
 
 std::vector<simt::MemoryRows> rows_of(const std::vector<TouchedRows>& rows) {
