@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from ctypes import CDLL
+from importlib.abc import MetaPathFinder
 from itertools import count
 from pathlib import Path
 
@@ -23,6 +25,18 @@ settings.load_profile("simt")
 
 # A background shell or nohup ignores SIGINT for all its children; tests of Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _WithoutPolars(MetaPathFinder):
+    """polars ends the process, without a word, when it is loaded under ThreadSanitizer."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        if name == "polars":
+            pytest.skip("polars does not load under ThreadSanitizer", allow_module_level=True)
+
+
+if hasattr(CDLL(None), "__tsan_init"):
+    sys.meta_path.insert(0, _WithoutPolars())
 
 _ROOT = Path(__file__).parent.parent
 _COMPILED = ("ptx", "ptxas", "sass")  # kinds of cache entries that depend only on their inputs' contents

@@ -320,9 +320,9 @@ simt::Link link_of(const std::string& name) {
 }
 
 /// Rows of device memory: address, width, pitch, height, slice, depth, use.
-using Rows = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, std::string>;
+using TouchedRows = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, std::string>;
 
-std::vector<simt::MemoryRows> rows_of(const std::vector<Rows>& rows) {
+std::vector<simt::MemoryRows> rows_of(const std::vector<TouchedRows>& rows) {
   std::vector<simt::MemoryRows> found;
   for (const auto& [address, width, pitch, height, slice, depth, use] : rows) {
     if (use != "read" && use != "received" && use != "written")
@@ -421,7 +421,8 @@ void bind_gpu(nb::module_& m) {
           [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
           "address"_a, "nbytes"_a)
       .def(
-          "touch", [](GpuHandle& self, const std::vector<Rows>& rows) { self.gpu.touch(rows_of(rows)); },
+          "touch",
+          [](GpuHandle& self, const std::vector<TouchedRows>& rows) { self.gpu.touch(rows_of(rows)); },
           "rows"_a,
           "Device memory has been set, or copied within the device, in order with launches. rows: as of a "
           "transfer.")
@@ -464,7 +465,7 @@ void bind_gpu(nb::module_& m) {
       .def(
           "transfer",
           [](GpuHandle& self, uint64_t id, std::optional<uint64_t> stream, std::vector<uint64_t> after,
-             const std::string& link, uint64_t traffic, const std::vector<Rows>& touched,
+             const std::string& link, uint64_t traffic, const std::vector<TouchedRows>& touched,
              const nb::object& perform) {
             simt::LaunchQueue::Transfer transfer;
             transfer.id = id;
@@ -476,7 +477,8 @@ void bind_gpu(nb::module_& m) {
             self.gpu.transfer(std::move(transfer), traffic);
           },
           "transfer_id"_a, nb::kw_only(), "stream"_a = nb::none(), "after"_a = std::vector<uint64_t>{},
-          "link"_a = "none", "traffic"_a = 0, "touched"_a = std::vector<Rows>{}, "perform"_a = nb::none(),
+          "link"_a = "none", "traffic"_a = 0, "touched"_a = std::vector<TouchedRows>{},
+          "perform"_a = nb::none(),
           "Work in stream order that is no launch. after: as of a launch. stream: None for one that is "
           "ordered by `after` alone. link: what it occupies: none, host_to_device, device_to_host or device. "
           "traffic: bytes over the link; those copied within the device count twice. touched: device memory "

@@ -1,12 +1,29 @@
-#include "api.hpp"
+#include <string>
 
-// The range that a profiler would collect: there is no profiler, so both calls succeed. Declared in
-// cudaProfiler.h, which is in a separate package.
+#include "api.hpp"
+#include "process.hpp"
+
+// The range that a profiler would collect: simt can time its launches only (--capture-range
+// cudaProfilerApi). Declared in cudaProfiler.h, which is in a separate package.
+
+namespace simt::driver {
+namespace {
+
+void set_collecting(bool wanted) {
+  static bool collecting = false;  // of all devices; the process's lock is held
+  if (wanted == collecting) return;
+  collecting = wanted;
+  for (const auto& device : Process::get().devices)
+    device->connection.send(wanted ? "open_range" : "close_range", std::string("cudaProfilerApi"));
+}
+
+}  // namespace
+}  // namespace simt::driver
 
 extern "C" [[gnu::visibility("default")]] CUresult cuProfilerStart() {
-  return CUDA_SUCCESS;
+  return simt::driver::guarded([] { simt::driver::set_collecting(true); });
 }
 
 extern "C" [[gnu::visibility("default")]] CUresult cuProfilerStop() {
-  return CUDA_SUCCESS;
+  return simt::driver::guarded([] { simt::driver::set_collecting(false); });
 }

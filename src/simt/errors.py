@@ -65,6 +65,10 @@ class SassError(ImageError):
     """A cubin cannot be read, or its machine code cannot be decoded or executed."""
 
 
+class DynamicParallelismError(ImageError):
+    """A program whose kernels launch kernels or graphs, which is not supported."""
+
+
 class CompileError(SimtError):
     """A program does not compile. The message holds the compiler's log, with source lines."""
 

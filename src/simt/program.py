@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".py", ".cu", ".ptx", ".cubin", ".fatbin")
 _EXAMPLES = Path(__file__).parent / "examples"
+_MAIN = re.compile(r"\bmain\s*\(")
 
 
 def examples() -> dict[str, str]:
@@ -75,18 +77,28 @@ def run_program(
     script = script_of(path, driver)
     module: Any = None if path.suffix == ".py" else gpu.load(path)
     require_file(script, "a Python program", LaunchError)
+    parameters = (gpu,) if module is None else (gpu, module)
+    signature = "main(gpu)" if module is None else "main(gpu, module)"
+    without_main = (
+        f"{script}: has no function `{signature}`. A script that launches its kernels by itself is run by "
+        f"`simt exec -- python {script}`"
+    )
+    if b"main" not in script.read_bytes():  # before the script does all its work
+        raise LaunchError(without_main)
     try:
-        names = runpy.run_path(str(script))
+        main = runpy.run_path(str(script)).get("main")
+        if not callable(main):
+            raise LaunchError(without_main)
+        main(*parameters, **({} if seed is None else {"seed": seed}))
     except ModuleNotFoundError as error:
         raise explained(error, script.stem if script.parent == _EXAMPLES else str(script)) from error
-    main = names.get("main")
-    if not callable(main):
-        raise LaunchError(f"{script}: has no function `main({'gpu, module' if module else 'gpu'})`")
-    options = {} if seed is None else {"seed": seed}
-    if module is None:
-        main(gpu, **options)
-    else:
-        main(gpu, module, **options)
+    except RuntimeError as error:
+        if "active drivers" not in str(error):  # Triton's words
+            raise
+        raise LaunchError(
+            f"{script}: kernel[grid](...) is Triton's own launch, for which it found no GPU. Launch kernels "
+            "by `gpu.triton(kernel)[grid](...)`, or run a script that has Triton's launches by `simt exec`"
+        ) from error
 
 
 def profiled(
@@ -122,6 +134,11 @@ def script_of(path: Path, driver: Path | None) -> Path:
         return path
     script = driver or path.with_suffix(".py")
     if not script.exists():
+        if path.suffix == ".cu" and driver is None and _MAIN.search(path.read_text(errors="replace")):
+            raise LaunchError(
+                f"{path}: a whole program, with a `main`. Compile it with `nvcc -cudart shared`, which pip "
+                "installs (docs/exec.md), and run `simt exec -- PROGRAM`"
+            )
         raise LaunchError(
             f"{path}: its driver {script} is missing. Write one with a function `main(gpu, module)` that "
             f"makes the arrays and launches the kernels, or name another with --driver"

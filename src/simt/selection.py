@@ -37,6 +37,7 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
     `selection` is None (all), or a comma-separated list (or an iterable) of
 
     - ids and ranges of ids, both ends included: `5`, `3-7`, `12-`, `-4`;
+    - `name~gemm`: names that contain the text;
     - names: a glob (`*gemm*`; without `*`, `?` or `[`, the whole name, mangled or as returned by
       `short_name`), or a regular expression searched in the name, between slashes: `/gemm_\\d+/`. A comma
       inside a regular expression does not separate.
@@ -47,8 +48,7 @@ def select(kernels: Sequence[Named], selection: Selection) -> list[int]:
     if text is None:
         return list(range(len(kernels)))
     chosen: set[int] = set()
-    for part in _split(text):
-        matches = _matcher(part)
+    for part, matches in matchers(text).items():
         found = {i for i, kernel in enumerate(kernels) if matches(kernel)}
         if not found:
             raise SelectionError(
@@ -66,8 +66,13 @@ def chooser(selection: Selection) -> Callable[[Named], bool]:
     text = canonical(selection)
     if text is None:
         return lambda kernel: True
-    matchers = [_matcher(part) for part in _split(text)]
-    return lambda kernel: any(matches(kernel) for matches in matchers)
+    parts = matchers(text).values()
+    return lambda kernel: any(matches(kernel) for matches in parts)
+
+
+def matchers(text: str) -> dict[str, Callable[[Named], bool]]:
+    """The parts of a selection, and what says whether a kernel matches. Raises SelectionError."""
+    return {part: _matcher(part) for part in _split(text)}
 
 
 def _split(text: str) -> list[str]:
@@ -94,6 +99,11 @@ def _matcher(part: str) -> Callable[[Named], bool]:
         except re.error as error:
             raise SelectionError(f"kernels: {part!r} is not a regular expression: {error}") from error
         return lambda kernel: expression.search(kernel.name) is not None
+    if part.startswith("name~"):
+        contained = part.removeprefix("name~")
+        if not contained:
+            raise SelectionError(f"kernels: {part!r} has no text after name~, expected one such as name~gemm")
+        return lambda kernel: contained in kernel.name or contained in short_name(kernel.name)
     return lambda kernel: any(
         fnmatch.fnmatchcase(name, part) for name in (kernel.name, short_name(kernel.name))
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from simt.errors import Interrupted, LimitReached, ResultError, SimtError, SimulationError
+from simt.errors import Interrupted, LimitReached, ResultError, SelectionError, SimtError, SimulationError
 from simt.policy import Policy
 from simt.result import Result
 from simt.run.interruption import Limits, deferred_stop, number_of
@@ -48,6 +48,7 @@ def simulate(
     policies: Mapping[str, Policy] | None = None,
     controller: Controller | str | None = None,
     plan: Plan | Collection[int] | None = None,
+    launches: Selection = None,
     power: Power = False,
     clock: float | None = None,
     verify: float = 0.0,
@@ -80,6 +81,8 @@ def simulate(
         their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
         order. Or the positions of launches, from 0. What the launches left out before them access is put
         into the L2.
+    launches: time only these, as `kernels`, of those that `kernels` chooses; what the launches left out
+        before them access is put into the L2.
     power: True for the energy of each launch in the Result, by the energies of this GPU; or the name of the
         GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power).
     clock: core clock in MHz in place of the specification's; interconnect and L2 follow if they have the
@@ -110,12 +113,22 @@ def simulate(
         resume=resume,
         controller=controller,
         plan=plan,
+        launches=launches,
         power=power,
         clock=clock,
     )
     trace = open_trace(path, outside) if outside else open_trace(path)
     every = trace.kernels
     chosen = select(every, kernels)
+    if launches is not None:
+        if plan is not None:
+            raise SelectionError("a plan chooses what is timed: leave out launches")
+        wanted_launches = frozenset(select(every, launches))
+        chosen = [index for index in chosen if index in wanted_launches]
+        if not chosen:
+            raise SelectionError(
+                f"launches {canonical(launches)!r} and kernels {canonical(kernels)!r} share none"
+            )
     if isinstance(plan, Collection):
         chosen = positions(plan, chosen)
         plan = None

@@ -103,3 +103,27 @@ def test_kernels_print_where_the_program_waits(compiled) -> None:
     done = run("--functional", "--", str(compiled("output")))
     hello = [[f"hello {who} from thread {t}, text {1.5 * who:.2f}" for t in (0, 1)] for who in (1, 2)]
     assert done.stdout.splitlines() == ["before", *hello[0], "between", *hello[1], "ok"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "timed"),
+    [
+        (("--capture-range", "cudaProfilerApi"), [2]),
+        (("--launches", "2-3"), [2, 3]),
+        (("--launches", "name~before"), [1]),
+        (("--launches", "1-2", "--capture-range", "cudaProfilerApi"), [2]),
+    ],
+)
+def test_only_the_region_of_interest_is_timed(options, timed, compiled, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    done = run(*SMALL, *options, "-o", str(result), "--", str(compiled("region")))
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+    assert [launch.id for launch in Result.load(result).launches] == timed
+
+
+@pytest.mark.slow
+def test_a_region_without_launches_is_said(compiled) -> None:
+    done = run(*SMALL, "--launches", "9", "--", str(compiled("region")))
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+    assert "launches: '9' matches none of the program's 3 launches" in done.stderr

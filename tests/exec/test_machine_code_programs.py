@@ -13,7 +13,7 @@ from simt.result import Result
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent / "cuda"
-OPTIONS = {"separate": ["-rdc=true", "device_code.cu"]}
+OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "dynamic_parallelism": ["-rdc=true"]}
 GPUS = {"sm_75": "rtx2060", "sm_80": "a100", "sm_86": "rtx3070", "sm_90": "h100"}
 Make = Callable[..., Path]
 
@@ -123,3 +123,15 @@ def test_cubins_through_the_driver(compiled: Callable[[str], Path], toolkit: Pat
     for file, gpu in ((files[0], "h100"), (cut, "a100")):
         done = run("--gpu", gpu, "--functional", "--", program, "refused", file)
         assert (done.returncode, done.stdout) == (0, "passed\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_dynamic_parallelism_is_refused_by_name(code: str, make: Make) -> None:
+    """The program ignores errors and ends with 0; simt says in one line what it lacked, and ends with 1."""
+    program = make("dynamic_parallelism", "arch=compute_80,code=[compute_80,sm_80]")
+    done = run("--gpu", "a100", "--functional", "--code", code, "--", program)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "dynamic parallelism is not supported" in line
+    assert "_Z6parentPi" in line
+    assert "__cudaCDP2GetParameterBufferV2" in line

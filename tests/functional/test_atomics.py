@@ -389,4 +389,4 @@ def test_faults() -> None:
     with pytest.raises(_engine.functional.ProgramFault, match="misaligned"):
         Device(text).run("k", np.zeros(8, U32))
     with pytest.raises(_engine.functional.ProgramFault, match="illegal address"):
-        Device(text.replace("%a+2", "%a+512")).run("k", np.zeros(8, U32))
+        Device(text.replace("%a+2", "%a+32")).run("k", np.zeros(8, U32))

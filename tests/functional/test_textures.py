@@ -24,7 +24,7 @@ KINDS = {"1d": "1d", "2d": "2d", "3d": "3d", "a1d": "1d_layered", "a2d": "2d_lay
 
 @cache
 def gpu() -> simt.GPU:
-    return simt.GPU("h100", functional=True, memory=1 << 30, code=CODE)
+    return simt.GPU("h100", functional=True, memory=1 << 30, code=CODE, exact_bounds=True)
 
 
 @cache

@@ -48,7 +48,7 @@ class Device:
         options: Sequence[str] = (),
     ) -> None:
         text = ptx if ".version" in ptx else HEADER.format(target=target) + ptx
-        self.memory = _engine.functional.DeviceMemory(capacity)
+        self.memory = _engine.functional.DeviceMemory(capacity, exact_bounds=True)
         self.module = load(text, "test.ptx", self.memory, code, options)
         self.printed = b""
 

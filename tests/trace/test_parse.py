@@ -106,7 +106,7 @@ def test_header_only_kernel_has_no_ctas(tmp_path: Path) -> None:
     path = tmp_path / "k.traceg"
     path.write_text(header())
     source = open_trace(path).kernels[0].source()
-    assert (source.cta_count, source.walk()) == (0, (0, 0))
+    assert (source.cta_count, source.walk()) == (0, (0, 0, {}))
 
 
 def test_warps_are_those_of_the_block_even_where_the_last_have_no_lines(tmp_path: Path) -> None:

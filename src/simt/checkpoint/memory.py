@@ -80,7 +80,7 @@ def require_room(reader: CheckpointReader, state: MemoryState, memory: Any, gpu:
     needed = max((a.address + a.size - state.base for a in state.allocations), default=0)
     if state.base != memory.base:
         reader.damaged(f"its memory begins at {state.base:#x}, expected {memory.base:#x}")
-    if needed + 2 * memory.alignment > memory.capacity:
+    if needed + memory.alignment > memory.capacity:  # which is kept free behind each allocation
         raise CheckpointError(
             f"{reader.path}: its memory needs {needed:,} bytes, and {gpu} has {memory.capacity:,}: choose a "
             "GPU with more, or pass memory="

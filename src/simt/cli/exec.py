@@ -61,6 +61,8 @@ def exec_(
     sample: run_options.Sample = None,
     sample_set: run_options.SampleSet = None,
     plan: run_options.Plan = None,
+    launches: run_options.Launches = None,
+    capture_range: run_options.CaptureRange = None,
     full: run_options.Full = None,
     checkpoint_at: Annotated[
         str | None,
@@ -135,6 +137,8 @@ def exec_(
                 clock=clock,
                 controller=sampling.controller,
                 plan=sampling.plan,
+                launches=launches,
+                capture_range=capture_range,
                 progress=not quiet and sys.stderr.isatty(),
             )
             results, stopped, status = finished.results, finished.stopped, finished.status

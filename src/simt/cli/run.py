@@ -125,6 +125,8 @@ def run(
     sample: run_options.Sample = None,
     sample_set: run_options.SampleSet = None,
     plan: run_options.Plan = None,
+    launches: run_options.Launches = None,
+    capture_range: run_options.CaptureRange = None,
     verify: Annotated[
         str | None,
         typer.Option(
@@ -156,6 +158,8 @@ def run(
         raise LaunchError(f"{path}: --kernels applies to traces only")
     if found is None and tensor_arithmetic != "hardware":
         raise LaunchError(f"{path}: --tensor-arithmetic applies to programs only; a trace holds no values")
+    if found is None and capture_range is not None:
+        raise LaunchError(f"{path}: --capture-range applies to programs only; a trace holds no ranges")
     if output is not None:
         require_place(output)
     for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
@@ -180,6 +184,7 @@ def run(
                 resume=resume,
                 controller=sampling.controller,
                 plan=sampling.plan,
+                launches=launches,
                 verify=sampling.share,
                 seed=sampling.seed,
                 outside=outside,
@@ -197,7 +202,13 @@ def run(
             clock=core_mhz,
             progress=not quiet,
         )
-        kept = {"max_cycles": max_cycles, "output": output, "resume": resume}
+        kept = {
+            "max_cycles": max_cycles,
+            "output": output,
+            "resume": resume,
+            "launches": launches,
+            "capture_range": capture_range,
+        }
         # With --json - what the program prints goes where the table does.
         with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
             return _run_program(found, make, kept, driver, size, sampling, timeout)
@@ -232,7 +243,8 @@ def run(
                 if not functional and result.status != "complete":
                     _say_how_to_go_on(result, output)
             elif not result.launches and not functional:
-                typer.echo(f"{path}: no kernel was launched, so there is no Result.", err=True)
+                none = "; ".join(result.warnings) if launches or capture_range else "no kernel was launched"
+                typer.echo(f"{path}: {none}, so there is no Result.", err=True)
             if result.launches:
                 compared = sampling.compared(result)
                 if output is not None and compared is not result:

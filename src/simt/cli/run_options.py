@@ -47,6 +47,23 @@ Plan = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Simulate only the launches of a plan made by `simt sample`."),
 ]
+Launches = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SELECTION",
+        help="Time only these launches (numbers from 1, ranges, names, name~TEXT, /regular expressions/); "
+        "the others warm the caches.",
+    ),
+]
+CaptureRange = Annotated[
+    str | None,
+    typer.Option(
+        "--capture-range",
+        metavar="NAME",
+        help="Time only launches within ranges of this name; cudaProfilerApi: from cudaProfilerStart to "
+        "cudaProfilerStop.",
+    ),
+]
 Full = Annotated[
     Path | None,
     typer.Option(metavar="RESULT", help="A saved full Result of the same input to compare with."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, NoReturn
@@ -41,6 +41,13 @@ class CubinModule(Image):
     @cached_property
     def kernels(self) -> tuple[str, ...]:
         return tuple(kernel.name for kernel in self.cubin.kernels if kernel.is_entry)
+
+    @property
+    def calls(self) -> Iterator[tuple[str, str]]:
+        """What each kernel or function refers to by a relocation: their names."""
+        for kernel in self.cubin.kernels:
+            for held in kernel.code_addresses:
+                yield kernel.name, held.symbol
 
     @property
     def contents(self) -> bytes:

@@ -1,8 +1,13 @@
-"""CUDA runtime functions for device code that programs call without defining them: grid barriers."""
+"""CUDA runtime functions for device code that programs call without defining them: grid barriers, and those
+with which kernels launch kernels (dynamic parallelism) or graphs, which are refused.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from simt.errors import DynamicParallelismError
 
 # A handle is the address of the launch's workspace, 0 without a cooperative launch. To its second word the
 # CTAs' first threads add 2^31 together at each barrier, so that its top bit flips when all have come.
@@ -59,3 +64,41 @@ def syncs_grids(text: str) -> bool:
     cooperatively.
     """
     return _SYNCS.search(text) is not None
+
+
+# Of the headers cuda_device_runtime_api.h of CUDA 11 to 13; "CDP2" is CUDA dynamic parallelism, version 2.
+_LAUNCHES = re.compile(
+    r"__cudaCDP2\w+|cuda(LaunchDevice|GetParameterBuffer)(V2)?(_ptsz)?|cudaGraphLaunch(_ptsz)?"
+)
+_OF_RUNTIME = re.compile(r"__cudaCDP2|cuda[A-Z]|__nv_static_\w*_cuda_device_runtime_cu_")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_HEAD_OR_CALL = re.compile(
+    r"(?<![\w$.%])(?:\.(?:entry|func)\s*(?:\([^()]*\)\s*)?([A-Za-z_$%][\w$]*)"
+    r"|call(?:\.uni)?\s+(?:\([^()]*\)\s*,\s*)?([A-Za-z_$][\w$]*))"
+)
+
+
+def refuse_launches(name: str, calls: Iterable[tuple[str, str]]) -> None:
+    """Raises DynamicParallelismError if a kernel or function launches kernels or graphs.
+
+    name: of the file, for the message. calls: the names of who calls and what is called. What libcudadevrt
+    holds may be part of any program, and counts only where the program calls it.
+    """
+    for caller, called in calls:
+        if _LAUNCHES.fullmatch(called) and not _OF_RUNTIME.match(caller):
+            raise DynamicParallelismError(
+                f"{name}: dynamic parallelism is not supported: `{caller}` calls `{called}` (kernels that "
+                "launch kernels or graphs); launch from the host"
+            )
+
+
+def calls_in(text: str) -> Iterable[tuple[str, str]]:
+    """The direct calls of PTX: the names of who calls and what is called."""
+    if "cuda" not in text:
+        return
+    caller = ""
+    for match in _HEAD_OR_CALL.finditer(_COMMENT.sub(" ", text)):
+        if match[1]:
+            caller = match[1]
+        else:
+            yield caller, match[2]

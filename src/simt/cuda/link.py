@@ -12,6 +12,7 @@ from typing import Any
 from simt import _engine
 from simt.errors import PtxError
 
+from .device_runtime import calls_in, refuse_launches
 from .load import load
 from .ptx_module import PtxModule, arch_number, runs_on
 
@@ -40,6 +41,7 @@ def link(programs: Sequence[str | PathLike[str] | PtxModule], arch: str, **optio
 
     Raises:
         PtxError: a name is defined twice, or not at all; both files are named. Otherwise as `load`.
+        DynamicParallelismError: a kernel launches kernels or graphs.
     """
     units = []
     for program in programs:
@@ -55,6 +57,7 @@ def link(programs: Sequence[str | PathLike[str] | PtxModule], arch: str, **optio
     for unit in units:
         if not runs_on(unit.module.arch, arch):
             raise PtxError(f"{unit.module.name}: PTX for {unit.module.arch} does not run on {arch}")
+        refuse_launches(unit.module.name, calls_in(unit.module.text))
     _resolve(units)
     taken = {name for unit in units for name in unit.names}
     defined = {s.name: s.linkage for u in reversed(units) for s in u.symbols if s.defined}

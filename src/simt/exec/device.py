@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
@@ -18,6 +19,7 @@ from simt.cuda.ptx_module import arch_number
 from simt.errors import (
     CompileError,
     DeadlockError,
+    DynamicParallelismError,
     ImageError,
     LaunchError,
     ProgramFault,
@@ -127,6 +129,8 @@ class Device(Objects):
             "set_aside",
             "reset_persisting",
             "note",
+            "open_range",
+            "close_range",
             "refuse_tables",
         ]
     )
@@ -152,6 +156,8 @@ class Device(Objects):
         self._profile = None if profile is None else Path(profile)
         self._executed: Executed | None = None
         self._gpu: GPU | None = None
+        self._ranges: Counter[str] = Counter()
+        """Ranges opened before the GPU was."""
         self._profiling = ExitStack()
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
@@ -168,7 +174,6 @@ class Device(Objects):
         self.space: Any = None
         """The engine's address space that the process's devices share; None if it is alone."""
         self.lacking = ""
-        """What simt lacked to execute the program, if anything."""
         self._refused_tables = ""
         """The file that requested a private table, if the program has not launched a kernel or received
         another error since."""
@@ -198,6 +203,8 @@ class Device(Objects):
                 self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options, self.space)
             self._gpu.program = self._program
             self._gpu.session.watch = self.watch
+            for name in self._ranges.elements():
+                self._gpu.open_range(name)
             if self._profile is not None:
                 self._executed = self._profiling.enter_context(self._gpu.profiled())
         native = self.gpu.memory.native
@@ -256,6 +263,20 @@ class Device(Objects):
         """The program has asked for something that has no effect on timing."""
         self.gpu.session.note(f"{what}: no effect on timing")
 
+    def open_range(self, name: str) -> None:
+        """A range begins, for the launches that follow."""
+        if self._gpu is None:
+            self._ranges[name] += 1
+        else:
+            self._gpu.open_range(name)
+
+    def close_range(self, name: str) -> None:
+        """The range of this name that was opened last ends."""
+        if self._gpu is None:
+            self._ranges[name] -= 1
+        else:
+            self._gpu.close_range(name)
+
     def set_aside(self, nbytes: Number) -> None:
         """Sets aside a part of the L2 for persisting accesses, in order with what is queued."""
         self.gpu.set_persisting_l2(nbytes)
@@ -275,6 +296,8 @@ class Device(Objects):
             code = codes.NO_BINARY_FOR_GPU if isinstance(error, _NoImage) else codes.INVALID_PTX
             if isinstance(error, ToolkitError):
                 self.lacking, code = str(error), codes.UNSUPPORTED_PTX_VERSION
+            elif isinstance(error, DynamicParallelismError):
+                self.lacking, code = str(error), codes.NOT_SUPPORTED
             return {"error": code, "text": str(error)}
         number = self._loaded
         self._modules[number] = module
@@ -566,7 +589,11 @@ class Device(Objects):
         self._profiling.close()
         if self._profile is not None and self._executed:
             self._executed.profile().save(self._profile)
-        if self._gpu is None or not self.gpu.launches:
+        if self._gpu is None:
+            return None
+        if not self.gpu.launches:
+            for warning in self.gpu.untimed_warnings:  # there is no Result that holds them
+                print(f"simt: {warning}", file=sys.stderr)
             return None
         result = self.gpu.result(status)
         self.gpu.save(result)

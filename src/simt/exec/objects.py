@@ -9,7 +9,7 @@ from typing import Any
 from simt import _engine
 from simt.cuda import CubinModule, PtxModule, link
 from simt.cuda.fatbin import images_in, ptx_in
-from simt.errors import CompileError, ImageError, ToolkitError
+from simt.errors import CompileError, DynamicParallelismError, ImageError, ToolkitError
 from simt.gpu import GPU
 from simt.gpu.module import Module
 
@@ -37,6 +37,8 @@ class Objects(ABC):
 
     _program: str
     _modules: dict[int, Module]
+    lacking: str
+    """What simt lacked to execute the program, if anything."""
 
     @property
     @abstractmethod
@@ -125,5 +127,8 @@ class Objects(ABC):
                 code = [f"{unit.name}: machine code cannot be linked: simt links PTX" for unit in whole]
                 return {"error": codes.NO_BINARY_FOR_GPU, "text": "; ".join([*code, *passed_over])}
             return {"bytes": (_LINKED + link(units, arch).text).encode()}
+        except DynamicParallelismError as error:
+            self.lacking = str(error)
+            return {"error": codes.NOT_SUPPORTED, "text": str(error)}
         except (ImageError, CompileError, ToolkitError) as error:
             return {"error": codes.INVALID_PTX, "text": "; ".join([str(error), *passed_over])}

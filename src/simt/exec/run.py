@@ -14,6 +14,7 @@ from simt.checkpoint.point import parse_point
 from simt.errors import CheckpointError, LaunchError, LimitReached, ToolkitError
 from simt.result import Result
 from simt.run.interruption import Limits, number_of
+from simt.run.planned import Timed
 from simt.spec import Spec, load_spec
 
 from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses
@@ -97,8 +98,8 @@ def run(
     profile: where a profile of the launches is saved (Parquet), further ones likewise: they are executed
         without timing (`GPU.profiled`).
     env: the program's environment, by default that of this process.
-    options: as for `simt.GPU`: functional, set, threads, timeline, plan, max_cycles, ... `timeout` counts
-        from the start of the program, whatever it is doing.
+    options: as for `simt.GPU`: functional, set, threads, timeline, plan, launches, capture_range,
+        max_cycles, ... `timeout` counts from the start of the program, whatever it is doing.
 
     Raises LaunchError if the program cannot be started, SimtError for invalid options (SpecError before the
     program starts), CheckpointError (docs/checkpoints.md), and ProgramInterrupted on Ctrl-C.
@@ -114,6 +115,12 @@ def run(
         raise LaunchError(
             "functional, profile and checkpoint_at execute the program without cycles: leave out max_cycles"
         )
+    launches, capture_range = options.get("launches"), options.get("capture_range")
+    if untimed and (launches is not None or capture_range is not None):
+        raise LaunchError(
+            "functional, profile and checkpoint_at time no launch: leave out launches and capture_range"
+        )
+    Timed(options.get("plan"), launches, capture_range)  # a wrong selection is refused before the start
     limits = Limits(options.pop("max_cycles", None), options.pop("timeout", None))
     steps: Steps | None = None
     if resume_from is not None:

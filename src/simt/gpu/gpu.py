@@ -24,6 +24,7 @@ from simt.run.interruption import raise_requested
 from simt.run.planned import Timed
 from simt.run.progress import Progress
 from simt.run.session import QueuedTransfer, Session
+from simt.selection import Selection
 from simt.spec import Spec
 from simt.trace.commands import Copy
 
@@ -64,6 +65,11 @@ class GPU(Programs, ArrayCreation, Texturing):
     plan: time only its launches, or those with the given ids (from 1); the others are executed without
         timing, and leave in the L2 and the instruction caches what they access. With a Plan,
         `result().sampling` then has estimated totals of all launches.
+    launches: time only these launches, as `kernels` of `simt.simulate`, counted from 1 ("10-20,name~gemm");
+        the others are executed as those that a plan leaves out. A part that matches none is a warning.
+    capture_range: likewise, only launches within ranges of this name (`range`); under `simt exec`,
+        "cudaProfilerApi" is the range between cudaProfilerStart and cudaProfilerStop. With `launches`, those
+        that are in both.
     memory: bytes of device memory, by default the specification's; only the part that is used takes host
         memory.
     max_cycles: raise LimitReached if a timed launch runs after about this many core cycles of timed launches.
@@ -99,6 +105,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         policies: Mapping[str, Policy] | None = None,
         controller: Controller | str | None = None,
         plan: Plan | Collection[int] | None = None,
+        launches: Selection = None,
+        capture_range: str | None = None,
         max_cycles: int | None = None,
         timeout: float | None = None,
         output: str | os.PathLike[str] | None = None,
@@ -124,12 +132,16 @@ class GPU(Programs, ArrayCreation, Texturing):
             resume=resume,
             controller=controller,
             plan=plan,
+            launches=launches,
+            capture_range=capture_range,
             power=power,
             clock=clock,
         )
         self.spec = self._session.spec
         if functional and max_cycles is not None:
             raise LaunchError("functional=True computes values only, without cycles: leave out max_cycles")
+        if functional and (launches is not None or capture_range is not None):
+            raise LaunchError("functional=True times no launch: leave out launches and capture_range")
         memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)
         if not 1 <= memory <= MAX_DEVICE_MEMORY:
             raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
@@ -143,7 +155,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.code: Code = code
         self.tensor_arithmetic: TensorArithmetic = tensor_arithmetic
         self.threads = self._session.threads
-        self._timed = Timed(plan)
+        self._timed = Timed(plan, launches, capture_range)
         ways = {"exact tensor arithmetic": tensor_arithmetic == "exact", "machine code": self.code == "sass"}
         self._digest = hashlib.sha256(", ".join(way for way, taken in ways.items() if taken).encode())
         self.memory = Memory(self, reserve(self._device_memory, memory, self.spec.name))
@@ -152,7 +164,9 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
         self._of_thread = threading.local()
         program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
-        self._session.begin(program, self._digest.hexdigest(), timed=not functional)
+        self._session.begin(
+            program, self._digest.hexdigest(), timed=not functional, warnings=self._timed.warnings
+        )
         self._output = Output()
         self.instructions = 0
         """Warp instructions executed without timing."""
@@ -236,6 +250,30 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Ends the persistence of lines in the L2, for later launches (`cudaCtxResetPersistingL2Cache`)."""
         with self.exclusive:
             self._session.reset_persisting_l2()
+
+    @contextmanager
+    def range(self, name: str) -> Iterator[None]:
+        """A range of the program: `capture_range` chooses the launches within it. Ranges may be nested."""
+        self.open_range(name)
+        try:
+            yield
+        finally:
+            self.close_range(name)
+
+    def open_range(self, name: str) -> None:
+        """Opens a range of this name for the launches that follow."""
+        with self.exclusive:
+            self._timed.open(name)
+
+    def close_range(self, name: str) -> None:
+        """Closes the range of this name that was opened last; without one, nothing changes."""
+        with self.exclusive:
+            self._timed.close(name)
+
+    @property
+    def untimed_warnings(self) -> list[str]:
+        """What `launches` and `capture_range` chose, and matched none of the launches so far."""
+        return self._timed.warnings()
 
     # --- launches ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from simt import _engine
 from simt.cuda import CubinModule, Image, PtxModule, compile_cuda, link, load_images, machine_code
-from simt.cuda.device_runtime import with_device_runtime
+from simt.cuda.device_runtime import calls_in, refuse_launches, with_device_runtime
 from simt.cuda.ptx_module import arch_number
 from simt.cuda.ptxas import compiled_arch
 from simt.errors import ImageError
@@ -133,10 +133,12 @@ class Programs:
         """The engine's module. places: addresses for its variables, by name."""
         if isinstance(image, CubinModule):
             image.require(self.arch, self.spec.name)
+            refuse_launches(image.name, image.calls)
             self._note_other_code(image.arch)
             with self.exclusive:
                 return load_program(image.cubin, self.memory.native, places)
         ptx = cast("PtxModule", image)
+        refuse_launches(ptx.name, calls_in(ptx.text))
         if self.code == "sass":
             self._note_other_code(compiled_arch(ptx, self.arch))
             with self.exclusive:

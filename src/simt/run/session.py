@@ -30,6 +30,7 @@ from simt.policy import overrides as policy_overrides
 from simt.result import LaunchResult, Machine, Provenance, Result
 from simt.result.journal import Saved
 from simt.result.store import LaunchStore
+from simt.selection import Selection, canonical
 from simt.version import __version__
 
 from .faults import SourceText, explained
@@ -154,6 +155,8 @@ class Session:
         resume: Result | bool = False,
         controller: Controller | str | None = None,
         plan: Plan | Collection[int] | None = None,
+        launches: Selection = None,
+        capture_range: str | None = None,
         power: Power = False,
         clock: float | None = None,
     ) -> None:
@@ -172,6 +175,7 @@ class Session:
         self.controller = None if controller is None else controller.start()
         self.plan = None if isinstance(plan, Collection) else plan
         self._chosen = plan if isinstance(plan, Collection) else None
+        self._region = _region_of(canonical(launches), capture_range)
         self._output = None if output is None else Path(output)
         self._before = Saved(resume) if isinstance(resume, Result) else to_resume(self._output, resume)
         own = dict(policies or {})
@@ -239,7 +243,7 @@ class Session:
             spec_hash=self.spec.hash,
             overrides=self._overrides,
             version=__version__,
-            method=_method_of(self.controller, self.plan, self._chosen),
+            method=_method_of(self.controller, self.plan, self._chosen, self._region),
             kernels=kernels,
             max_cycles=self.limits.max_cycles,
             timeline=self._timeline,
@@ -328,8 +332,8 @@ class Session:
 
     @property
     def planned(self) -> bool:
-        """Whether a plan leaves launches out."""
-        return self.plan is not None or self._chosen is not None
+        """Whether a plan or a selection leaves launches out."""
+        return self.plan is not None or self._chosen is not None or bool(self._region)
 
     @property
     def timed(self) -> bool:
@@ -621,9 +625,17 @@ class Session:
         )
 
 
-def _method_of(controller: Controller | None, plan: Plan | None, chosen: Collection[int] | None) -> str:
+def _region_of(launches: str | None, capture_range: str | None) -> list[str]:
+    """What is timed, for a Result's provenance; empty: everything."""
+    given = {"launches": launches, "range": capture_range}
+    return [f"{name}({value})" for name, value in given.items() if value is not None]
+
+
+def _method_of(
+    controller: Controller | None, plan: Plan | None, chosen: Collection[int] | None, region: Sequence[str]
+) -> str:
     """The method's text in a Result's provenance. chosen: numbers of launches, given in place of a plan."""
-    parts = []
+    parts = [*region]
     if chosen is not None:
         digest = hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()[:12]
         parts.append(f"launches({len(chosen)} chosen, {digest})")

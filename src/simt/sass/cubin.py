@@ -26,9 +26,10 @@ _SAMPLER_INIT, _FORCE_UNNORMALIZED, _INDEPENDENT_SAMPLERS = 0x09, 0x13, 0x4D
 _ADDRESS_MODES = ("wrap", "mirror", "clamp_ogl", "clamp_to_edge", "clamp_to_border")
 _FILTERS = ("nearest", "linear")
 _INDEPENDENT_FLAG = 1 << 9
-# Relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol; R_CUDA_TEX_HEADER_INDEX and
-# R_CUDA_SURF_HEADER_INDEX, R_CUDA_SAMP_HEADER_INDEX: the handle of a reference. The bytes of each.
-_BYTES = {2: 8, 4: 8, 6: 4, 52: 4, 7: 4}
+# Relocations R_CUDA_64 and R_CUDA_G64: the address of a symbol; R_CUDA_FUNC_DESC_64: the descriptor of a
+# kernel, which only launches from the device take, so that its address stands for it; R_CUDA_TEX_HEADER_INDEX
+# and R_CUDA_SURF_HEADER_INDEX, R_CUDA_SAMP_HEADER_INDEX: the handle of a reference. The bytes of each.
+_BYTES = {2: 8, 4: 8, 35: 8, 6: 4, 52: 4, 7: 4}
 _UNIFIED = 101  # on sm_90: a sampler's handle of 4 bytes; of functions, it is not supported
 _REFERENCES = {"STT_LOOS": "texref", 11: "samplerref", "STT_HIOS": "surfref"}  # types of symbols, 10 to 12
 # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32, R_CUDA_ABS47_34, R_CUDA_ABS55_16_34

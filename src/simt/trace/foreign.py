@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from simt.errors import TraceError
 
+_AMD = (
+    "AMD's machine code, which simt does not execute; mi100 and r9nano run CUDA C++ (.cu) and PTX (.ptx), on "
+    "wavefronts of 64 lanes, and traces"
+)
 _BY_SUFFIX = {
     ".hip": "HIP source; simt compiles CUDA C++: rename it to .cu if it contains only kernels",
+    ".cl": "OpenCL C; simt runs kernels in CUDA C++ (.cu) and PTX (.ptx): port them to one of these",
+    ".hsaco": _AMD,
+    ".co": _AMD,
     ".c": "C source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".cc": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".cpp": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
@@ -24,14 +32,16 @@ _BY_SUFFIX = {
     ".config": "a configuration of Accel-Sim; `simt gpus import` makes a specification of it, for --gpu",
 }
 _BY_MAGIC = {
-    b"\x7fELF": "a native program or library; simt runs kernels: pass their CUDA C++ (.cu) or "
-    "PTX (.ptx), or a trace of their launches",
+    b"\x7fELF": "a native program or library; `simt exec -- PROGRAM` runs CUDA programs. Of kernels, pass "
+    "the CUDA C++ (.cu) or PTX (.ptx), or a trace of their launches",
     b"\x50\xed\x55\xba": "a fat binary; pass the .cu or .ptx file it was made from",
     b"SQLite format 3": "a profile (SQLite), not a trace; `simt sample` chooses launches from it",
     b"%PDF": "a PDF document",
     b"PK\x03\x04": "a zip archive; unpack it",
     b"\x89PNG": "a picture",
 }
+_EM_AMDGPU = b"\xe0\0"  # of an ELF file's header: its machine
+_STUDY = re.compile(r"^\s*(inputs|gpus)\s*=", re.MULTILINE)
 
 
 def refuse_foreign(path: Path) -> None:
@@ -43,7 +53,11 @@ def refuse_foreign(path: Path) -> None:
     what = _BY_SUFFIX.get(path.suffix)
     if what is None and path.is_file():
         with path.open("rb") as file:
-            head = file.read(16)
+            head = file.read(20)
         what = next((text for magic, text in _BY_MAGIC.items() if head.startswith(magic)), None)
+        if head[:4] == b"\x7fELF" and head[18:20] == _EM_AMDGPU:
+            what = _AMD
+    elif path.suffix == ".toml" and path.is_file() and _STUDY.search(path.read_text(errors="replace")):
+        what = "a study; `simt study FILE` runs it"
     if what is not None:
         raise TraceError(f"{path}: is {what}")
