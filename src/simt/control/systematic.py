@@ -25,7 +25,6 @@ _SHORT = 16  # waves of a launch that needs no second window if the first is as 
 _ALIKE = 0.005  # difference of two windows that makes more of them needless
 _FEWEST = 5  # waves of a launch of which something is left out: two, a window, and the end
 _STEPS = 5  # in which the CTAs between two windows are left out, after a first wave
-_FEWEST = 5  # waves of a launch of which something is left out
 _WARM_UP = 0.5  # waves before a window, after something has been left out
 # Difference to the window that follows it at once that makes the first one after a gap part of the warm-up.
 _UNSETTLED = 0.1
