@@ -212,7 +212,7 @@ def test_simt_run_says_what_was_wrong(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(
         "import numpy as np\n"
         "def main(gpu, module):\n"
-        "    module.fault[4, 64](0, np.zeros(100, np.int32), np.zeros(64, np.uint8), 100)\n"
+        "    module.fault[4, 64](0, np.zeros(128, np.int32), np.zeros(64, np.uint8), 128)\n"
     )
     for options in ([], ["--functional"]):
         done = subprocess.run(
