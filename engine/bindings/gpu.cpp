@@ -421,12 +421,6 @@ void bind_gpu(nb::module_& m) {
           [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },
           "address"_a, "nbytes"_a)
       .def(
-          "touch",
-          [](GpuHandle& self, const std::vector<TouchedRows>& rows) { self.gpu.touch(rows_of(rows)); },
-          "rows"_a,
-          "Device memory has been set, or copied within the device, in order with launches. rows: as of a "
-          "transfer.")
-      .def(
           "set_aside", [](GpuHandle& self, uint64_t bytes) { self.gpu.set_aside(bytes); }, "nbytes"_a,
           "Sets aside a part of the L2 for persisting accesses, in order with launches; 0: none.")
       .def(

@@ -47,13 +47,9 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
 Gpu::~Gpu() = default;
 
 void Gpu::copy_from_host(uint64_t address, uint64_t bytes) {
-  touch({{.address = address, .width = bytes}});
-}
-
-void Gpu::touch(std::vector<MemoryRows> rows) {
   LaunchQueue::Transfer copy;
   copy.barrier = true;
-  copy.touched = std::move(rows);
+  copy.touched = {{.address = address, .width = bytes}};
   queue_.push(std::move(copy));
 }
 

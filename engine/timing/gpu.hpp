@@ -45,8 +45,6 @@ class Gpu : private SampledMachine {
   ~Gpu() override;
 
   void copy_from_host(uint64_t address, uint64_t bytes);
-  /// The contents of device memory have been set, or copied within the device, in order with launches.
-  void touch(std::vector<MemoryRows> rows);
   /// In order with launches, as MemorySystem::set_aside() and reset_persisting().
   void set_aside(uint64_t bytes);
   void reset_persisting();

@@ -299,12 +299,6 @@ class Session:
         if self._timed:
             self._running_engine().copy_from_host(address, nbytes)
 
-    def touch(self, rows: Sequence[Rows]) -> None:
-        """Informs the timing model of memory that was set, or copied within the device, in order with
-        launches."""
-        if self._timed:
-            self._running_engine().touch(rows)
-
     def set_persisting_l2(self, nbytes: int) -> None:
         """Sets aside a part of the L2 for persisting accesses, in order with launches."""
         if self._timed:
