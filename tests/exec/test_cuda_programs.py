@@ -11,7 +11,7 @@ import pytest
 from simt.result import Result
 
 HERE = Path(__file__).parent / "cuda"
-NAMES = sorted(path.stem for path in HERE.glob("*.cu") if path.stem != "device_code")
+NAMES = sorted({path.stem for path in HERE.glob("*.cu")} - {"device_code", "dynamic_parallelism"})
 # Options of nvcc in addition to the common ones.
 OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "clusters": ["-std=c++17"]}
 SMALL = ["--set", "sm.count=4"]

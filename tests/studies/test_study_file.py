@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from simt import Study
@@ -248,6 +248,7 @@ _KEYS = ("inputs", "gpus", "methods", "seeds", "set", "where", "results", "run",
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(st.sampled_from(_KEYS) | st.text(max_size=6), _VALUES, max_size=4))
+@example({"methods": [""]})
 def test_any_values_are_a_study_or_one_error(tmp_path: Path, keys: dict[str, object]) -> None:
     write_program(tmp_path)
     given_ = {"inputs": ["small.py"], **{key: value for key, value in keys.items() if key != "folder"}}

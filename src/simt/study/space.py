@@ -428,7 +428,7 @@ def controller_of(sample: str) -> tuple[Any, list[str]]:
     """A controller from `METHOD[:VARIANT] parameter=value ...`, and its settings. Raises ControlError."""
     from simt.control.registry import make
 
-    method, *settings = sample.split()
+    method, *settings = sample.split() or [""]
     return make(method, settings), settings
 
 
