@@ -6,16 +6,16 @@ BIN    := $(VENV)/bin
 PIP     = MAKEFLAGS= $(BIN)/pip install -q --no-compile --no-build-isolation
 SOURCES := $(shell find engine libcuda src -type f -not -name '*.so' -not -path '*/__pycache__/*') CMakeLists.txt pyproject.toml
 FORMATTED := $(shell find engine libcuda -name "*.cpp" -o -name "*.hpp")
-# All tests that run the engine; test_demo.py of tests/result because polars does not load under ThreadSanitizer.
-ENGINE_TESTS ?= $(addprefix tests/, checkpoint control engine functional gpu kernels lanes memory policy ptx run trace) \
-  tests/result/test_demo.py
+# All tests that run the engine.
+ENGINE_TESTS ?= $(addprefix tests/, checkpoint control engine exec functional gpu kernels lanes memory policy ptx result \
+  run trace)
 # nvcc for tests/exec, in a folder of its own: numba-cuda would take CUDA 13's compiler libraries from .venv.
 NVCC = $(addsuffix ==13.*,nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl)
 # PyTorch without CUDA for tests/pytorch, which are skipped if it is not to be had; the one on PyPI brings gigabytes.
 TORCH = torch==2.13.0+cpu triton==3.9.*
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
-.PHONY: demo documents site test wheel lint generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
+.PHONY: demo documents site test wheel lint tidy generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
   clean simt
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
@@ -29,8 +29,7 @@ site: $(VENV)/.tested  ## docs/ as a web site in build/site; broken links and pa
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: lint site  ## lint, types, warnings as errors, the site, and the tests
-	$(BIN)/pytest -n auto -m "not slow"
-	$(BIN)/pytest -n auto -m slow
+	$(BIN)/pytest -n auto --dist worksteal
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
@@ -38,9 +37,24 @@ lint: $(VENV)/.tested
 	$(BIN)/mypy
 	! $(BIN)/vulture | grep ^src  # dead code
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+	mkdir -p build && printf '#include "$(CURDIR)/%s"\n' $(filter-out $(LANES),$(TIDIED)) >build/tidied.cpp
+	$(BIN)/clang-tidy --quiet build/tidied.cpp -- $(TIDY_FLAGS)
 
-generate: $(VENV)/.installed  ## what follows from engine/timing/spec_fields.hpp: models and docs/specification.md
+# Most of clang-tidy's time goes into the same headers, so `make lint` gives it one file that includes the others: 15 s.
+# Files of lanes use the same names, and each takes seconds.
+TIDIED = $(sort $(filter-out engine/bindings/% engine/fuzz/%,$(filter engine/%.cpp,$(FORMATTED))))
+LANES = $(addsuffix /%,$(addprefix engine/,$(shell sed -n 's/^set(LANE_ROOMS \(.*\))/\1/p' engine/CMakeLists.txt)))
+TIDY_FLAGS = -std=c++20 -Iengine
+
+tidy: lint  ## clang-tidy on the files of lanes as well, of which it only reports: minutes
+	printf '%s\n' $(filter $(LANES),$(TIDIED)) | xargs -P $$(nproc) -I{} \
+	  $(BIN)/clang-tidy --quiet --warnings-as-errors=-* {} -- $(TIDY_FLAGS) -mavx2 -mfma -mf16c -mbmi2
+
+generate: $(VENV)/.installed  ## what follows from other sources: models and docs/specification.md, types of simt._engine, messages of libcuda
 	$(BIN)/python src/simt/spec/generate.py
+	$(BIN)/python src/simt/exec/generate.py
+	$(BIN)/python src/simt/schemas.py
+	$(BIN)/python -m nanobind.stubgen -q -r -m simt._engine -p engine/bindings/stub.pat -O src/simt
 
 format: $(VENV)/.tested
 	$(BIN)/ruff check --fix .
@@ -49,19 +63,23 @@ format: $(VENV)/.tested
 
 sanitize: sanitize-address sanitize-thread  ## before a release: tests under AddressSanitizer + UBSan, and ThreadSanitizer
 
-# The module is loaded by a Python that knows nothing of sanitizers, so their run-time library is loaded first. It
-# stands between dlopen() and its callers, so NVRTC does not find its second library beside itself.
-SANITIZED = LD_LIBRARY_PATH=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib) \
+# The module is loaded by a Python that knows nothing of sanitizers, so their run-time library is loaded first, but
+# not in what Python starts. It stands between dlopen() and its callers, so NVRTC does not find its second library
+# beside itself.
+SANITIZED = PYTHONPATH=$(CURDIR)/$(<D)/..:$(CURDIR)/tests/support/sanitized \
+  LD_LIBRARY_PATH=$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib) \
   $(BIN)/pytest -p no:cacheprovider -m "not slow"
 
 sanitize-address: build-address/simt/_engine.so
-	export LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so) \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONPATH=build-address; \
-	$(SANITIZED) $(ENGINE_TESTS) tests/exec
+	export SIMT_SANITIZER=$$($(CXX) -print-file-name=libasan.so):$$($(CXX) -print-file-name=libubsan.so) \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1; \
+	$(SANITIZED) $(ENGINE_TESTS)
 
+# jemalloc of polars starts its background thread behind ThreadSanitizer's back, which ends the process.
 sanitize-thread: build-thread/simt/_engine.so
-	export LD_PRELOAD=$$($(CXX) -print-file-name=libtsan.so) TSAN_OPTIONS=halt_on_error=1 PYTHONPATH=build-thread; \
-	$(SANITIZED) $(ENGINE_TESTS) tests/exec tests/studies
+	export SIMT_SANITIZER=$$($(CXX) -print-file-name=libtsan.so) _RJEM_MALLOC_CONF=background_thread:false \
+	  TSAN_OPTIONS=halt_on_error=1:suppressions=$(CURDIR)/tests/support/sanitized/thread.supp; \
+	$(SANITIZED) $(ENGINE_TESTS) tests/studies
 
 # Several files are compiled as one, and little is optimised: sanitized, a file of lanes takes minutes at -O3.
 build-address/simt/_engine.so: SANITIZERS = address,undefined
@@ -98,8 +116,8 @@ fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces and PTX; needs clang++
 	    -artifact_prefix=build-fuzz/ build-fuzz/corpus/fuzz_$$target; \
 	done
 
-bench: $(VENV)/.tested  ## speed, size and conformance, in full
-	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+bench: $(VENV)/.tested  ## instructions of the host, against benchmarks/history.csv; needs valgrind
+	$(BIN)/python benchmarks/bench.py
 
 dev: $(VENV)/.tools  ## editable installation that rebuilds the engine when simt is imported
 	$(PIP) -C editable.rebuild=true -C build-dir=build/editable -e '.[test]'
@@ -119,8 +137,8 @@ $(VENV)/.installed: $(SOURCES) | $(VENV)/.tools
 	$(MAKE) -j2 $(VENV)/.libraries simt
 	touch $@
 
-simt:
-	$(PIP) --no-deps .
+simt:  # -v shows each step of the compiler
+	MAKEFLAGS= $(BIN)/pip install -v --no-compile --no-build-isolation --no-deps .
 
 $(VENV)/.libraries: pyproject.toml
 	$(BIN)/python -c 'import sys; toml = __import__("tomllib" if sys.version_info >= (3, 11) else "tomli"); \

@@ -18,13 +18,18 @@ SOURCE = Path(__file__).with_name("exec_program.cpp")
 BYTES = 256 << 20
 
 
-def main() -> None:
+def build(folder: Path) -> Path:
+    """exec_program.cpp as a program in the folder."""
     headers = Path(next(iter(nvidia.cuda_runtime.__path__))) / "include"
+    program, library = folder / "program", libraries() / "libcuda.so.1"
+    command = ["g++", "-O2", "-std=c++17", f"-I{headers}", str(SOURCE), str(library), "-o", str(program)]
+    subprocess.run(command, check=True)
+    return program
+
+
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "program"
-        library = libraries() / "libcuda.so.1"
-        command = ["g++", "-O2", "-std=c++17", f"-I{headers}", str(SOURCE), str(library), "-o", str(program)]
-        subprocess.run(command, check=True)
+        program = build(Path(folder))
         simt = [sys.executable, "-c", "from simt.cli import main; main()", "exec", "--functional", "--"]
         done = subprocess.run([*simt, str(program)], check=True, capture_output=True, text=True)
     for line in done.stdout.splitlines():

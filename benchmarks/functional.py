@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 import simt
 from simt.gpu import DeviceArray, Module
-from simt.gpu.programs import CODES, Code
+from simt.options import Code
 
 SOURCE = Path(__file__).with_name("functional_kernels.cu").read_text()
 
@@ -128,7 +129,7 @@ def main() -> None:
     print(f"memory: {allocated:.0f} MB allocated, {grown:.0f} MB more in use ({grown / allocated:.2f} times)")
     print("kernel            M thread instr.   M/s one thread (target)   2 threads")
     parser = argparse.ArgumentParser()
-    parser.add_argument("--code", choices=CODES, default="ptx")
+    parser.add_argument("--code", choices=get_args(Code), default="ptx")
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(CASES))
     options = parser.parse_args()
     for name in options.kernels:

@@ -85,10 +85,11 @@ KINDS: dict[str, tuple[Callable[[Warp, int, int], None], int, int, int, float]] 
 }
 
 
-def kernel(kind: str) -> Path:
-    """The folder of a kind's trace, written once."""
-    body, ctas, shared, registers, _ = KINDS[kind]
-    folder = Path(tempfile.gettempdir()) / "simt-benchmarks" / kind
+def kernel(kind: str, ctas: int | None = None) -> Path:
+    """The folder of a kind's trace, with as many CTAs as it has or as are given, written once."""
+    body, of_kind, shared, registers, _ = KINDS[kind]
+    ctas = ctas or of_kind
+    folder = Path(tempfile.gettempdir()) / "simt-benchmarks" / f"{kind}-{ctas}"
     if not (folder / "kernelslist.g").exists():
         folder.mkdir(parents=True, exist_ok=True)
         shape = LaunchShape(kind, (ctas, 1, 1), (256, 1, 1), 70, shared, registers)
@@ -105,14 +106,12 @@ def kernel(kind: str) -> Path:
     return folder
 
 
-def measure(
-    kind: str, spec: Spec, threads: int = 1, policy: dict[str, int] | None = None, repeats: int = 3
-) -> tuple[float, int, int]:
+def measure(kind: str, spec: Spec, threads: int = 1, repeats: int = 3) -> tuple[float, int, int]:
     """Best seconds of the engine, warp instructions, cycles."""
     trace = open_trace(kernel(kind))
     best = float("inf")
     for _ in range(repeats):
-        engine = _engine.Gpu(spec.native(policy), threads)
+        engine = _engine.Gpu(spec.native(), threads)
         for command in trace.commands:
             if isinstance(command, Copy):
                 engine.copy_from_host(command.address, command.bytes)

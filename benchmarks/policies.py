@@ -48,7 +48,7 @@ def main() -> None:
         builtin = load_spec("qv100-accelsim", baselines.get(key, {}))
         for kind in KINDS:
             native, _, _ = measure(kind, builtin)
-            python, _, _ = measure(kind, own, policy={key: policy.address})
+            python, _, _ = measure(kind, own)
             print(
                 f"{key:15} {kind:10} {100 * native / python:4.0f} % of the speed of the built-in policy",
                 flush=True,

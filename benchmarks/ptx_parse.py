@@ -47,8 +47,11 @@ def annotated(rng: random.Random) -> str:
     )
 
 
-def text_of(block: Callable[[random.Random], str], size: int) -> bytes:
-    rng = random.Random(0)
+TEXTS = {"arithmetic": arithmetic, "annotated": annotated}
+
+
+def text_of(kind: str, size: int) -> bytes:
+    block, rng = TEXTS[kind], random.Random(0)
     pieces, length, kernels = [HEADER], 0, 0
     while length < size:
         kernel = "".join(block(rng) for _ in range(200))
@@ -113,8 +116,8 @@ def main() -> None:
         for path in arguments.files:
             report(path.name, path.read_bytes())
         return
-    report("arithmetic", text_of(arithmetic, int(arguments.mb * 1e6)))
-    report("annotated", text_of(annotated, int(arguments.mb * 1e6)))
+    for kind in TEXTS:
+        report(kind, text_of(kind, int(arguments.mb * 1e6)))
     report("one kernel", one_big_kernel(100_000))
 
 

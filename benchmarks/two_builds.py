@@ -1,9 +1,10 @@
 """Speed of one build against another's: both take turns at each kernel, on one thread; medians of the ratios.
 
-python benchmarks/two_builds.py REFERENCE/src src [--pairs 10] [--rows ROW,ROW]
+python benchmarks/two_builds.py BEFORE AFTER [--pairs 10] [--rows ROW,ROW]
 
-REFERENCE/src, src: the folders in which each build has its package `simt`. Times are processor time. A row
-also says whether the cycles and counters that both builds have are equal.
+BEFORE, AFTER: folders in which simt is installed, with its engine; in the checkout of each, for example:
+`pip install --no-deps --target BEFORE .`. Times are processor time. A row also says whether the cycles and
+counters that both builds have are equal.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def run_trace(gpu: str, folder: str) -> tuple[float, dict[str, Any]]:
     from simt.spec import load_spec
     from simt.trace import open_trace
 
-    engine = _engine.Gpu(load_spec(gpu).native(None), 1)
+    engine = _engine.Gpu(load_spec(gpu).native(), 1)
     trace = open_trace(Path(folder))
     for command in trace.commands:
         engine.launch(command.source(), command.id)
@@ -171,24 +172,18 @@ def run_executed(row: str) -> tuple[float, dict[str, Any]]:
 
 def run_memory(row: str) -> tuple[float, dict[str, Any]]:
     """As run_trace(), of the memory system alone: every SM sends a sector a cycle."""
-    from simt._engine import testing
-    from simt.spec import load_spec
+    from memory_system import Sectors
 
-    rng, sms, each = random.Random(0), 80, 2500
-    address = {
-        "l2-hits": lambda i: A + 32 * (i % 65536),
-        "dram-streaming": lambda i: A + 32 * i,
-        "dram-random": lambda i: A + 32 * rng.randrange(1 << 26),
-    }[row]
-    memory = testing.Memory(load_spec("qv100-accelsim").native())
-    if row == "l2-hits":
-        memory.insert(A, 1 << 21)
-    replies = memory.run([(i // sms, i % sms, address(i), False) for i in range(sms * each)], 200_000, 100)
-    return memory.seconds(), {str(i): list(reply) for i, reply in enumerate(replies)}
+    sectors = Sectors(row)
+    replies = sectors.run()
+    return sectors.memory.seconds(), {str(i): list(reply) for i, reply in enumerate(replies)}
 
 
 def work() -> None:
+    import simt._engine
+
     folders = json.loads(sys.stdin.readline())
+    print(simt._engine.__file__, flush=True)
     for line in sys.stdin:
         row = line.strip()
         gpu = row.split()[1] if row in SPEED_ROWS else "qv100-accelsim"
@@ -205,12 +200,19 @@ class Build:
     """A process that runs rows with the package in `path`."""
 
     def __init__(self, path: Path, folders: dict[str, str]) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(path.resolve())}
-        command = [sys.executable, __file__, "--work"]
+        # -S: the hook of an editable installation would come before any path, and be both builds.
+        places = [str(path.resolve()), *(place for place in sys.path if place)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
         self.process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+            [sys.executable, "-S", __file__, "--work"],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
         self.send(json.dumps(folders))
+        assert self.process.stdout is not None
+        loaded = self.process.stdout.readline().strip()
+        if not Path(loaded).is_relative_to(path.resolve()):
+            self.process.terminate()
+            sys.exit(f"{path}: simt with its engine is not installed there (found {loaded or 'none'})")
 
     def send(self, line: str) -> None:
         assert self.process.stdin is not None

@@ -1,11 +1,10 @@
 """Fixtures shared by all tests."""
 
+import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from ctypes import CDLL
-from importlib.abc import MetaPathFinder
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -27,17 +26,6 @@ settings.load_profile("simt")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class _WithoutPolars(MetaPathFinder):
-    """polars ends the process, without a word, when it is loaded under ThreadSanitizer."""
-
-    def find_spec(self, name: str, path: object, target: object = None) -> None:
-        if name == "polars":
-            pytest.skip("polars does not load under ThreadSanitizer", allow_module_level=True)
-
-
-if hasattr(CDLL(None), "__tsan_init"):
-    sys.meta_path.insert(0, _WithoutPolars())
-
 _ROOT = Path(__file__).parent.parent
 _COMPILED = ("ptx", "ptxas", "sass")  # kinds of cache entries that depend only on their inputs' contents
 
@@ -57,11 +45,43 @@ def shared_data() -> Path:
     return shared / "data"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first: what is left at the end is then short, and all processes end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
-def compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which all processes of a run cache compiled programs, so that each is compiled once."""
+def folder_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a run share."""
     own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled"
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def made_once(folder_of_all: Path) -> Callable[[str, Callable[[Path], object]], Path]:
+    """A function that makes a file, which one process does, and all others wait for.
+
+    It is given the file's name and what writes it to a path.
+    """
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        file = folder_of_all / "made" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with open(file.with_name(f"{file.name}.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                unfinished = file.with_name(f"{file.name}.unfinished")
+                make(unfinished)
+                unfinished.rename(file)
+        return file
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def compiled_programs(folder_of_all: Path) -> Path:
+    """The folder in which all processes of a run cache compiled programs, so that each is compiled once."""
+    folder = folder_of_all / "compiled"
     for kind in _COMPILED:
         (folder / kind).mkdir(parents=True, exist_ok=True)
     return folder

@@ -23,7 +23,7 @@ from simt.errors import SimtError
 from simt.plots import INK, SERIES, save
 from simt.spec import load_spec
 from simt.validate.recipes import read_recipes, rows_of
-from simt.validate.whole_programs import Outcome, Setting, run_rows
+from simt.validate.whole_programs import RowOutcome, Setting, run_rows
 
 RECIPES = Path(__file__).parent / "programs"
 _CACHE = "sm.front_end.instruction_cache"
@@ -61,7 +61,7 @@ def without(gpu: str) -> dict[str, dict[str, Any]]:
     return {name: off for name, off in OFF.items() if load_spec(gpu, off).hash != spec.hash}
 
 
-def mean_error(outcomes: Sequence[Outcome]) -> float:
+def mean_error(outcomes: Sequence[RowOutcome]) -> float:
     """Mean absolute error, as a share."""
     return float(np.mean([abs(each.error) for each in outcomes]))
 
@@ -77,7 +77,7 @@ def study(gpu: str, suite: str, every: int, arguments: argparse.Namespace) -> di
         )[::every]
     ]
 
-    def run(off: Mapping[str, Any], limit: float) -> list[Outcome]:
+    def run(off: Mapping[str, Any], limit: float) -> list[RowOutcome]:
         setting = Setting(arguments.out / gpu, arguments.sources, "sass", limit, off, arguments.threads)
         return run_rows(rows, setting, lambda each: print(".", end="", file=sys.stderr, flush=True))
 

@@ -29,7 +29,7 @@ void take(const nb::dict& given, const char* key, T& value) {
 /// Forwards questions to Python. The thread that runs the engine does not hold the GIL.
 class PythonController : public simt::Controller {
  public:
-  explicit PythonController(nb::object control) : control_(std::move(control)) {}
+  explicit PythonController(simt::python::LaunchControl control) : control_(std::move(control)) {}
   ~PythonController() override {
     nb::gil_scoped_acquire acquire;
     control_.reset();
@@ -88,24 +88,24 @@ class PythonController : public simt::Controller {
     return d;
   }
 
-  nb::object control_;
+  simt::python::LaunchControl control_;
   uint64_t interval_ = 1, awaited_cta_ = ~uint64_t{0};
   bool warps_ = false, blocks_ = false;
 };
 
 }  // namespace
 
-std::shared_ptr<simt::Controller> controller_of(nb::object control) {
-  if (control.is_none()) return nullptr;
-  return std::make_shared<PythonController>(std::move(control));
+std::shared_ptr<simt::Controller> controller_of(std::optional<simt::python::LaunchControl> control) {
+  if (!control) return nullptr;
+  return std::make_shared<PythonController>(std::move(*control));
 }
 
-nb::dict dict_of(const simt::Sampled& sampled) {
+simt::python::RawSampling dict_of(const simt::Sampled& sampled) {
   nb::list decisions;
   for (const auto& taken : sampled.decisions)
     decisions.append(nb::make_tuple(taken.cycle, kind_of_decision[static_cast<size_t>(taken.decision.kind)],
                                     taken.decision.reason));
-  nb::dict result;
+  simt::python::RawSampling result;
   result["decisions"] = decisions;
   result["predicted_ctas"] = sampled.predicted_ctas;
   result["skipped_ctas"] = sampled.skipped_ctas;

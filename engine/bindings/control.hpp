@@ -2,9 +2,11 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
 
-#include "timing/gpu.hpp"
+#include "python_types.hpp"
+#include "timing/gpu/gpu.hpp"
 
-/// The controller of one launch, from a Python object (simt.control.launch.LaunchControl); nullptr for None.
-std::shared_ptr<simt::Controller> controller_of(nanobind::object control);
-nanobind::dict dict_of(const simt::Sampled& sampled);
+/// The controller of one launch, from Python's; nullptr for None.
+std::shared_ptr<simt::Controller> controller_of(std::optional<simt::python::LaunchControl> control);
+simt::python::RawSampling dict_of(const simt::Sampled& sampled);

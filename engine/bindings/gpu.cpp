@@ -1,4 +1,4 @@
-#include "timing/gpu.hpp"
+#include "timing/gpu/gpu.hpp"
 
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
@@ -21,14 +21,20 @@
 #include "bindings.hpp"
 #include "control.hpp"
 #include "counter_names.hpp"
-#include "isa/tensor_shape.hpp"
+#include "machine/memory.hpp"
 #include "memory_operation.hpp"
+#include "python_types.hpp"
 #include "spec.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
+
+using simt::python::EngineProgress;
+using simt::python::LaunchControl;
+using simt::python::NativeSpec;
+using simt::python::RawLaunch;
 
 constexpr const char* counter_texts[] = {
 #define SIMT_COUNTER(name, text) text,
@@ -266,7 +272,7 @@ std::string ignored_hints(const simt::LaunchRecord& record, const std::vector<si
   return text.empty() ? text : "hints to the caches that have no effect here (docs/model/l2.md): " + text;
 }
 
-nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz, bool priorities) {
+RawLaunch to_dict(const simt::LaunchRecord& record, uint64_t clock_khz, bool priorities) {
   const simt::LaunchActivity& activity = record.activity;
   nb::dict counters;
   for (size_t i = 0; i < std::size(counter_names); ++i)
@@ -283,7 +289,7 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz, bool prio
   if (!record.occupancy.warning.empty()) warnings.append(record.occupancy.warning);
   if (std::string text = uncovered_dependences(record); !text.empty()) warnings.append(text);
   if (std::string text = ignored_hints(record, rows, priorities); !text.empty()) warnings.append(text);
-  nb::dict result;
+  RawLaunch result;
   result["id"] = record.launch.id;
   result["name"] = record.launch.name;
   result["stream"] = record.launch.stream;
@@ -311,12 +317,15 @@ nb::dict to_dict(const simt::LaunchRecord& record, uint64_t clock_khz, bool prio
 }
 
 simt::Link link_of(const std::string& name) {
-  constexpr const char* names[] = {"none", "host_to_device", "device_to_host", "device"};
+  constexpr const char* names[] = {"none",   "host_to_device", "device_to_host",
+                                   "device", "peer_to_device", "device_to_peer"};
   static_assert(std::size(names) == static_cast<size_t>(simt::Link::Count));
   for (size_t i = 0; i < std::size(names); ++i)
     if (name == names[i]) return static_cast<simt::Link>(i);
-  throw nb::value_error(
-      ("link is " + name + ", expected none, host_to_device, device_to_host or device").c_str());
+  throw nb::value_error(("link is " + name +
+                         ", expected none, host_to_device, device_to_host, device, peer_to_device or "
+                         "device_to_peer")
+                            .c_str());
 }
 
 /// Rows of device memory: address, width, pitch, height, slice, depth, use.
@@ -349,12 +358,14 @@ simt::AccessWindow window_of(const Window& window) {
   return {address, bytes, hit_ratio, property(hit), property(miss)};
 }
 
+using Perform = nb::typed<nb::callable, void()>;
+
 /// The action of a transfer when it ends; a MemoryOperation does not need Python's lock.
-std::function<void()> perform_of(const nb::object& perform) {
-  if (perform.is_none()) return {};
+std::function<void()> perform_of(const std::optional<Perform>& perform) {
+  if (!perform) return {};
   MemoryOperation native;
-  if (nb::try_cast(perform, native)) return native.perform;
-  return nb::cast<std::function<void()>>(perform);
+  if (nb::try_cast(*perform, native)) return native.perform;
+  return nb::cast<std::function<void()>>(*perform);
 }
 
 /// A Gpu, and the clock used to label its records.
@@ -377,12 +388,6 @@ void bind_gpu(nb::module_& m) {
         return text ? std::string(text.get()) : name;
       },
       "name"_a, "The C++ declaration of a mangled name; any other name as it is.");
-  m.def("tensor_work", &simt::tensor_work, "opcode"_a,
-        "Multiply-adds of a tensor-core instruction, divided by 2,048; 0 if its opcode does not tell.");
-
-  m.def("tensor_multiply_adds", &simt::tensor_multiply_adds, "opcode"_a,
-        "Multiply-adds of a tensor-core instruction for one warp; 0 if its opcode does not tell.");
-
   nb::exception<simt::Deadlock>(m, "DeadlockError", PyExc_RuntimeError);
 
   nb::dict counters;
@@ -394,13 +399,13 @@ void bind_gpu(nb::module_& m) {
 
   m.def(
       "occupancy",
-      [](const nb::dict& spec, uint32_t threads, uint32_t shared_bytes, uint32_t registers) {
+      [](const NativeSpec& spec, uint32_t threads, uint32_t shared_bytes, uint32_t registers) {
         simt::LaunchInfo launch;
         launch.block.x = threads;
         launch.shared_bytes = shared_bytes;
         launch.registers_per_thread = registers;
         const simt::Occupancy found = occupancy_of(spec_from_dict(spec), launch, ~uint64_t{0} >> 1);
-        return nb::make_tuple(found.warning.empty() ? found.ctas_per_sm : 0, found.limited_by);
+        return std::pair(found.warning.empty() ? found.ctas_per_sm : 0, std::string(found.limited_by));
       },
       "spec"_a, "threads"_a, "shared_bytes"_a, "registers"_a,
       "How many CTAs an SM holds (0: none), and what limits them. Raises ValueError for too many threads.");
@@ -408,7 +413,8 @@ void bind_gpu(nb::module_& m) {
   nb::class_<GpuHandle>(m, "Gpu", "A GPU with a queue of launches and transfers.")
       .def(
           "__init__",
-          [](GpuHandle* self, nb::dict spec, uint32_t threads, uint64_t window, uint64_t timeline_interval) {
+          [](GpuHandle* self, NativeSpec spec, uint32_t threads, uint64_t window,
+             uint64_t timeline_interval) {
             simt::GpuOptions options;
             options.threads = threads;
             options.window = window;
@@ -426,6 +432,14 @@ void bind_gpu(nb::module_& m) {
       .def(
           "reset_persisting", [](GpuHandle& self) { self.gpu.reset_persisting(); },
           "Gives persisting lines of the L2 normal priority, in order with launches.")
+      .def(
+          "set_peers",
+          [](GpuHandle& self, std::shared_ptr<simt::functional::DeviceMemory> memory) {
+            self.gpu.set_peers([memory = std::move(memory)](uint64_t a) { return memory->is_in_peer(a); });
+          },
+          "memory"_a,
+          "Accesses to other devices of this memory's address space take the link to them. Before the first "
+          "launch.")
       .def(
           "follow",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t first) {
@@ -447,20 +461,21 @@ void bind_gpu(nb::module_& m) {
       .def(
           "launch",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,
-             std::vector<uint64_t> after, nb::object controller, const std::optional<Window>& window) {
+             std::vector<uint64_t> after, std::optional<LaunchControl> controller,
+             const std::optional<Window>& window) {
             self.gpu.launch(std::move(source), id, std::move(after), controller_of(std::move(controller)),
                             window ? window_of(*window) : simt::AccessWindow{});
           },
           "source"_a, "launch_id"_a, "after"_a = std::vector<uint64_t>{}, "controller"_a = nb::none(),
           "window"_a = nb::none(),
-          "after: ids of launches that must have ended before it starts. controller: a "
-          "simt.control.LaunchControl. window: address, bytes, share of its lines that hit, and the "
+          "after: ids of launches that must have ended before it starts. window: address, bytes, share of "
+          "its lines that hit, and the "
           "properties of these and of the others: normal, streaming or persisting.")
       .def(
           "transfer",
           [](GpuHandle& self, uint64_t id, std::optional<uint64_t> stream, std::vector<uint64_t> after,
              const std::string& link, uint64_t traffic, const std::vector<TouchedRows>& touched,
-             const nb::object& perform) {
+             const std::optional<Perform>& perform) {
             simt::LaunchQueue::Transfer transfer;
             transfer.id = id;
             transfer.stream = stream;
@@ -474,7 +489,8 @@ void bind_gpu(nb::module_& m) {
           "link"_a = "none", "traffic"_a = 0, "touched"_a = std::vector<TouchedRows>{},
           "perform"_a = nb::none(),
           "Work in stream order that is no launch. after: as of a launch. stream: None for one that is "
-          "ordered by `after` alone. link: what it occupies: none, host_to_device, device_to_host or device. "
+          "ordered by `after` alone. link: what it occupies: none, host_to_device, device_to_host, device, "
+          "peer_to_device or device_to_peer. "
           "traffic: bytes over the link; those copied within the device count twice. touched: device memory "
           "whose contents may stay in the L2: rows as address, bytes, pitch, rows of a slice, bytes from "
           "slice to slice, slices, and use: read, received (from the host) or written. perform: called when "
@@ -492,10 +508,10 @@ void bind_gpu(nb::module_& m) {
           "l2_contents",
           [](const GpuHandle& self) {
             const simt::Gpu::L2Contents contents = self.gpu.l2_contents();
-            nb::list slices;
+            std::vector<nb::bytes> slices;
             for (const auto& lines : contents.slices)
-              slices.append(nb::bytes(lines.data(), lines.size() * sizeof(simt::CacheLine)));
-            return nb::make_tuple(contents.launches_begun, slices);
+              slices.emplace_back(lines.data(), lines.size() * sizeof(simt::CacheLine));
+            return std::pair(contents.launches_begun, std::move(slices));
           },
           "Number of launches begun, and the lines of each L2 slice, for restore_l2().")
       .def(
@@ -516,7 +532,7 @@ void bind_gpu(nb::module_& m) {
       .def("progress",
            [](GpuHandle& self) {
              const simt::Gpu::Progress p = self.gpu.progress();
-             nb::dict result;
+             EngineProgress result;
              result["cycle"] = p.cycle;
              result["warp_instructions"] = p.warp_instructions;
              result["ctas_done"] = p.ctas_done;
@@ -532,7 +548,7 @@ void bind_gpu(nb::module_& m) {
           "running.")
       .def("finished",
            [](GpuHandle& self) {
-             nb::list result;
+             nb::typed<nb::list, RawLaunch> result;
              for (const simt::LaunchRecord& record : self.gpu.take_finished())
                result.append(to_dict(record, self.clock_khz, self.priorities));
              return result;

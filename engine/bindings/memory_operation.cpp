@@ -8,8 +8,9 @@
 #include <string>
 
 #include "bindings.hpp"
-#include "functional/memory.hpp"
-#include "functional/rows.hpp"
+#include "machine/memory.hpp"
+#include "machine/rows.hpp"
+#include "python_types.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,19 +19,19 @@ using namespace simt::functional;
 namespace {
 
 /// Memory that an operation reads or writes; kept alive as long as the operation.
-struct Place {
+struct HeldBytes {
   std::byte* begin = nullptr;
   std::shared_ptr<void> owner;
 };
 
-Place device_place(const std::shared_ptr<DeviceMemory>& memory, uint64_t address, const Rows& rows) {
+HeldBytes device_place(const std::shared_ptr<DeviceMemory>& memory, uint64_t address, const Rows& rows) {
   if (rows.extent() > 0 && !memory->find(address, rows.extent()))
     throw nb::index_error((std::to_string(rows.extent()) + " bytes at " + memory->describe(address)).c_str());
   return {memory->host(address), memory};
 }
 
 /// The memory of a contiguous array, bytes, or any other buffer.
-Place host_place(nb::handle object, const Rows& rows, bool writable) {
+HeldBytes host_place(nb::handle object, const Rows& rows, bool writable) {
   auto* view = new Py_buffer;
   if (PyObject_GetBuffer(object.ptr(), view, writable ? PyBUF_CONTIG : PyBUF_CONTIG_RO) != 0) {
     delete view;
@@ -49,8 +50,8 @@ Place host_place(nb::handle object, const Rows& rows, bool writable) {
 }
 
 /// A device address, or a host object.
-Place place_of(const std::shared_ptr<DeviceMemory>& memory, nb::handle where, const Rows& rows,
-               bool writable) {
+HeldBytes place_of(const std::shared_ptr<DeviceMemory>& memory, nb::handle where, const Rows& rows,
+                   bool writable) {
   if (nb::isinstance<nb::int_>(where)) return device_place(memory, nb::cast<uint64_t>(where), rows);
   return host_place(where, rows, writable);
 }
@@ -78,8 +79,9 @@ void bind_memory_operations(nb::module_& m) {
           nb::call_guard<nb::gil_scoped_release>());
   m.def(
       "copying",
-      [](const std::shared_ptr<DeviceMemory>& memory, nb::object to, nb::object from, uint64_t row_bytes,
-         uint64_t rows, uint64_t to_pitch, uint64_t from_pitch) {
+      [](const std::shared_ptr<DeviceMemory>& memory, simt::python::AddressOrBuffer to,
+         simt::python::AddressOrBuffer from, uint64_t row_bytes, uint64_t rows, uint64_t to_pitch,
+         uint64_t from_pitch) {
         const Rows target = rows_of(row_bytes, rows, to_pitch), source = rows_of(row_bytes, rows, from_pitch);
         return MemoryOperation{
             [=, there = place_of(memory, to, target, true), here = place_of(memory, from, source, false)] {

@@ -1,4 +1,6 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -11,6 +13,7 @@
 #include "ptx/parser.hpp"
 #include "ptx/register_allocation.hpp"
 #include "ptx/stored_parameters.hpp"
+#include "python_types.hpp"
 
 // The engine's view of PTX, as plain Python values.
 
@@ -190,8 +193,8 @@ nb::list machine_opcodes(const instructions::PtxRow& row) {
   return all;
 }
 
-nb::dict row_dict(const instructions::PtxRow& row) {
-  nb::dict d;
+python::PtxTableRow row_dict(const instructions::PtxRow& row) {
+  python::PtxTableRow d;
   d["name"] = text(row.name);
   d["opcode"] = text(row.opcode());
   d["executable"] = instructions::is_executable(row);
@@ -258,9 +261,9 @@ nb::dict function_dict(const ptx::Module& module, const ptx::Function& f) {
   return d;
 }
 
-nb::dict module_dict(const ptx::Module& module) {
+python::PtxDump module_dict(const ptx::Module& module) {
   const auto pair = [](const auto& p) { return nb::make_tuple(text(p.first), text(p.second)); };
-  nb::dict d;
+  python::PtxDump d;
   d["name"] = module.name;
   d["version"] = module.version;
   d["target"] = module.target;
@@ -275,8 +278,8 @@ nb::dict module_dict(const ptx::Module& module) {
 }
 
 /// What a launch needs to know about each kernel.
-nb::list kernels(const ptx::Module& module) {
-  nb::list all;
+nb::typed<nb::list, python::PtxKernelFacts> kernels(const ptx::Module& module) {
+  nb::typed<nb::list, python::PtxKernelFacts> all;
   for (const ptx::Function& f : module.functions) {
     if (!f.entry || !f.defined) continue;
     nb::list parameters;
@@ -286,7 +289,7 @@ nb::list kernels(const ptx::Module& module) {
       parameters.append(
           nb::make_tuple(text(p.name), text(ptx::name(p.type)), p.size, p.alignment, offsets[k]));
     }
-    nb::dict d;
+    python::PtxKernelFacts d;
     d["name"] = text(f.name);
     d["parameters"] = parameters;
     d["max_threads"] = extent(f.max_threads);
@@ -306,30 +309,35 @@ const ptx::Function& function_at(const ptx::Module& module, size_t index) {
   return module.functions[index];
 }
 
-/// Instructions by block, and the immediate post-dominators.
-nb::list blocks(const ptx::Module& module, size_t function) {
+/// First instruction, one past the last, successors, immediate post-dominator.
+using BasicBlock = std::tuple<uint32_t, uint32_t, std::vector<uint32_t>, std::optional<uint32_t>>;
+
+std::vector<BasicBlock> blocks(const ptx::Module& module, size_t function) {
   const ptx::ControlFlow flow = ptx::control_flow(function_at(module, function), module);
-  return list_of(flow.blocks, [](const ptx::ControlFlow::Block& block) {
+  std::vector<BasicBlock> found;
+  for (const ptx::ControlFlow::Block& block : flow.blocks) {
     const bool none = block.post_dominator == ptx::ControlFlow::none;
-    return nb::make_tuple(block.first, block.last, nb::cast(block.successors),
-                          none ? nb::object(nb::none()) : nb::cast(block.post_dominator));
-  });
+    found.emplace_back(block.first, block.last, block.successors,
+                       none ? std::nullopt : std::optional<uint32_t>(block.post_dominator));
+  }
+  return found;
 }
 
-nb::tuple accesses(const ptx::Module& module, size_t function, uint32_t instruction) {
+std::pair<std::vector<uint32_t>, std::vector<uint32_t>> accesses(const ptx::Module& module, size_t function,
+                                                                 uint32_t instruction) {
   const ptx::Function& f = function_at(module, function);
   if (instruction >= f.instructions.size()) throw nb::index_error("no such instruction");
   const ptx::Access access = ptx::access(f, module, instruction);
-  return nb::make_tuple(nb::cast(access.reads), nb::cast(access.writes));
+  return {access.reads, access.writes};
 }
 
-nb::dict allocation(const ptx::Module& module, size_t function) {
+python::PtxAllocation allocation(const ptx::Module& module, size_t function) {
   const ptx::Function& f = function_at(module, function);
   const ptx::RegisterAllocation a = [&] {
     const nb::gil_scoped_release no_gil;
     return ptx::allocate_registers(f, module, ptx::control_flow(f, module));
   }();
-  nb::dict d;
+  python::PtxAllocation d;
   d["places"] = list_of(a.place, [](uint32_t place) {
     return place == ptx::RegisterAllocation::unused ? nb::object(nb::none()) : nb::cast(place);
   });
@@ -344,7 +352,9 @@ nb::dict allocation(const ptx::Module& module, size_t function) {
 void bind_ptx(nb::module_& m) {
   m.def(
       "instruction_table",
-      [] { return list_of(instructions::ptx_table(), [](const auto* row) { return row_dict(*row); }); },
+      []() -> nb::typed<nb::list, python::PtxTableRow> {
+        return list_of(instructions::ptx_table(), [](const auto* row) { return row_dict(*row); });
+      },
       "The rows of the PTX instruction table, by name: engine/instructions/.");
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {

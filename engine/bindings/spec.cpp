@@ -14,7 +14,7 @@
 #include "timing/memory/hash.hpp"
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/write_policy.hpp"
-#include "timing/warp_scheduler.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
 
 namespace nb = nanobind;
 using namespace simt;
@@ -50,23 +50,9 @@ SIMT_ENUMS(SIMT_DEFINE)
 #undef SIMT_DEFINE
 #undef SIMT_NAME
 
-constexpr const char* kind_of(Choice<SchedulerPolicy>) {
-  return "scheduler";
-}
-constexpr const char* kind_of(Choice<ReplacementPolicy>) {
-  return "replacement";
-}
-constexpr const char* kind_of(Choice<WritePolicy>) {
-  return "write_policy";
-}
-constexpr const char* kind_of(Choice<SetIndex>) {
-  return "set_index";
-}
-constexpr const char* kind_of(Choice<SliceHash>) {
-  return "slice_hash";
-}
-constexpr const char* kind_of(Choice<DramSchedulerPolicy>) {
-  return "dram_scheduler";
+template <class Policy>
+constexpr const char* kind_of(Choice<Policy>) {
+  return Policy::kind;
 }
 
 template <class T>
@@ -102,12 +88,9 @@ void visit(V& v, Spec& s) {
 }
 #undef SIMT_DEFINE
 #undef SIMT_VISIT
-template <class V>
-void visit(V& v, PolicySpec& s) {
-  v(FieldText{"scheduler"}, s.scheduler);
-  v(FieldText{"l1_replacement"}, s.l1_replacement);
-  v(FieldText{"l2_replacement"}, s.l2_replacement);
-  v(FieldText{"slice_hash"}, s.slice_hash);
+/// Whether a registered policy is not part of simt: those are called name@hash.
+bool is_outside(std::string_view name) {
+  return name.find('@') != std::string_view::npos;
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
@@ -146,8 +129,6 @@ class Reader {
     if constexpr (std::is_same_v<T, bool>) {
       if (!nb::isinstance<nb::bool_>(value)) refuse(path, "expected a bool");
       field = nb::cast<bool>(value);
-    } else if constexpr (std::is_same_v<T, uintptr_t>) {
-      if (!nb::try_cast(value, field, false)) refuse(path, "expected an address");
     } else if constexpr (std::is_integral_v<T>) {
       if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, field, false) || !range.has(field))
         refuse(path, "expected an integer, " + text_of(range));
@@ -174,7 +155,7 @@ class Reader {
       if (field) return;
       std::string expected;
       for (const auto& [name, policy] : T::Registry::all())
-        expected += (expected.empty() ? "" : ", ") + std::string(name);
+        if (!is_outside(name)) expected += (expected.empty() ? "" : ", ") + std::string(name);
       refuse(path, "found '" + found + "', expected one of " + expected);
     } else if constexpr (std::is_same_v<T, std::string>) {
       field = text(path, value);
@@ -266,6 +247,7 @@ class Describer {
       field["most"] = text.range.most;
       field["power_of_two"] = text.range.power_of_two;
     }
+    if (text.range.may_be_absent) field["absent"] = text.range.absent;
     fields.append(field);
   }
 
@@ -284,7 +266,7 @@ nb::dict described(const char* name, const char* meaning) {
   return result;
 }
 
-nb::dict schema() {
+python::SpecSchema schema() {
   nb::list sections;
 #define SIMT_DESCRIBE(Section, FIELDS, meaning) sections.append(described<Section##Spec>(#Section, meaning));
   SIMT_INNER_SECTIONS(SIMT_DESCRIBE)
@@ -301,73 +283,70 @@ nb::dict schema() {
   }
   SIMT_ENUMS(SIMT_DESCRIBE)
 #undef SIMT_DESCRIBE
-  nb::dict result;
+  python::SpecSchema result;
   result["sections"] = sections;
   result["enums"] = enums;
   return result;
 }
 
 template <class Policy, class More>
-void add_policies(nb::dict& kinds, More more) {
+void add_policies(nb::dict& kinds, bool outside, More more) {
   nb::dict all;
   for (const auto& [name, policy] : Registered<Policy>::all()) {
+    if (is_outside(name) != outside) continue;
     nb::dict text;
     text["meaning"] = std::string(policy->meaning);
     text["source"] = std::string(policy->source);
     more(*policy, text);
     all[nb::str(name.data(), name.size())] = text;
   }
-  kinds[kind_of(Choice<Policy>{})] = all;
+  kinds[Policy::kind] = all;
 }
 
-nb::dict policies() {
+/// By kind and name.
+using Policies = nb::typed<nb::dict, nb::str, nb::typed<nb::dict, nb::str, python::PolicyFacts>>;
+
+Policies policies(bool outside) {
   const auto nothing = [](const auto&, nb::dict&) {};
-  nb::dict kinds;
-  add_policies<SchedulerPolicy>(kinds, nothing);
-  add_policies<ReplacementPolicy>(kinds, nothing);
-  add_policies<WritePolicy>(kinds, nothing);
-  add_policies<SetIndex>(kinds, [](const SetIndex& p, nb::dict& text) { text["most_sets"] = p.most_sets; });
-  add_policies<SliceHash>(kinds, [](const SliceHash& p, nb::dict& text) {
+  Policies kinds;
+  add_policies<SchedulerPolicy>(kinds, outside, nothing);
+  add_policies<ReplacementPolicy>(kinds, outside, nothing);
+  add_policies<WritePolicy>(kinds, outside, nothing);
+  add_policies<SetIndex>(kinds, outside,
+                         [](const SetIndex& p, nb::dict& text) { text["most_sets"] = p.most_sets; });
+  add_policies<SliceHash>(kinds, outside, [](const SliceHash& p, nb::dict& text) {
     text["power_of_two_channels"] = p.power_of_two_channels;
     text["exact_slices"] = p.exact_slices;
     text["most_slices"] = p.most_slices;
   });
-  add_policies<DramSchedulerPolicy>(kinds, nothing);
+  add_policies<DramSchedulerPolicy>(kinds, outside, nothing);
   return kinds;
 }
 
 }  // namespace
 
-Spec spec_from_dict(nb::dict values) {
+Spec spec_from_dict(python::NativeSpec values) {
   Spec spec;
   Reader reader(std::move(values), "");
   visit(reader, spec);
-  reader(FieldText{"policy"}, spec.policy);
   reader.finish();
-  const auto needs = [](const char* path, std::string_view chosen, uintptr_t function) {
-    if (chosen == "custom" && function == 0) refuse(path, "found 'custom', expected a function for it");
-  };
-  needs("sm.scheduler.policy", spec.sm.scheduler.policy->name, spec.policy.scheduler);
-  needs("l1.cache.replacement", spec.l1.cache.replacement->name, spec.policy.l1_replacement);
-  needs("l2.slice.replacement", spec.l2.slice.replacement->name, spec.policy.l2_replacement);
-  needs("address_map.hash", spec.address_map.hash->name, spec.policy.slice_hash);
   return spec;
 }
 
 void bind_spec(nb::module_& m) {
   m.def(
       "spec_roundtrip",
-      [](nb::dict values) {
+      [](python::NativeSpec values) {
         Spec spec = spec_from_dict(std::move(values));
         Writer writer;
         visit(writer, spec);
-        writer(FieldText{"policy"}, spec.policy);
-        return writer.values;
+        return python::NativeSpec(std::move(writer.values));
       },
       nb::arg("values"), "For tests: the dict, read into the engine's specification and written out again.");
   m.def("spec_schema", &schema,
         "The sections of a specification, each after those that it contains, with their fields; and the\n"
-        "meaning of each enum's names (engine/timing/spec_fields.hpp).");
-  m.def("policies", &policies,
-        "The policies that a specification can choose by name, by kind: meaning, source, limits.");
+        "meaning of each enum's names (engine/timing/base/spec_fields.hpp).");
+  m.def("policies", &policies, nb::arg("outside") = false,
+        "The policies that a specification can choose by name, by kind: meaning, source, limits. outside:\n"
+        "those that are not part of simt, which are called name@hash.");
 }

@@ -10,14 +10,16 @@
 
 #include "bindings.hpp"
 #include "spec.hpp"
-#include "timing/coalescer.hpp"
-#include "timing/control/easing.hpp"
+#include "timing/core/coalescer.hpp"
+#include "timing/launch/easing.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
+#include "timing/memory/hashes/ipoly.hpp"
 #include "timing/memory/memory_system.hpp"
 #include "timing/memory/sectored_cache.hpp"
-#include "timing/warp_scheduler.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
+#include "timing/warps/warp_table.hpp"
 #include "trace/store_format.hpp"
 
 // The engine's components in isolation, so that tests read like a datasheet.
@@ -41,7 +43,7 @@ Eviction eviction_named(const std::string& name) {
 /// A cache from a specification (its L1 or an L2 slice).
 class TestCache {
  public:
-  TestCache(nb::dict spec, const std::string& which)
+  TestCache(python::NativeSpec spec, const std::string& which)
       : spec_(spec_from_dict(spec)), cache_(which == "l1" ? spec_.l1.cache : spec_.l2.slice) {}
 
   std::string access(uint64_t address, bool write, bool atomic, uint32_t byte_mask, uint64_t token,
@@ -101,7 +103,7 @@ class TestCache {
 class TestDram {
  public:
   TestDram(const TestDram&) = delete;
-  explicit TestDram(nb::dict spec)
+  explicit TestDram(python::NativeSpec spec)
       : spec_(spec_from_dict(spec)), counters_(1), channel_(spec_.dram, counters_) {}
 
   void push(uint32_t bank, uint32_t row, bool write, uint64_t name, uint32_t sectors) {
@@ -149,11 +151,15 @@ class TestDram {
 /// The memory system, driven by a list of requests.
 class TestMemory {
  public:
-  explicit TestMemory(nb::dict spec) : spec_(spec_from_dict(spec)), memory_(spec_, 1) {}
+  explicit TestMemory(python::NativeSpec spec) : spec_(spec_from_dict(spec)), memory_(spec_, 1) {}
 
   uint64_t look_ahead() const { return memory_.look_ahead(); }
   void insert(uint64_t address, uint64_t bytes, bool modified) { memory_.insert(address, bytes, modified); }
   uint64_t free_l2_lines() const { return memory_.free_l2_lines(); }
+  /// From this address on, memory is another device's.
+  void set_peer(uint64_t begin) {
+    memory_.set_peers([begin](uint64_t address) { return address >= begin; });
+  }
   /// Sends (cycle, sm, address, write) in order of cycles and runs to `end` in windows of `window` cycles,
   /// with the channels in `parts` groups. Returns (cycle, sm, address, write) of every reply.
   std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> run(
@@ -221,15 +227,15 @@ std::vector<int32_t> scheduler_choices(const std::string& policy, const std::vec
   const auto count = static_cast<uint32_t>(ages.size());
   WarpTable warps(count, 1, 1, 2, false);
   for (uint32_t w = 0; w < count; ++w) {
-    warps[w].age = ages[w];
+    warps.set_age(w, ages[w]);
     warps.change_masks(0).resident |= uint64_t{1} << w;
   }
-  const std::unique_ptr<WarpScheduler> scheduler = spec.policy->make({spec, nullptr, 0, count});
+  const std::unique_ptr<WarpScheduler> scheduler = spec.policy->make({spec, warps.view(0), 0, 0, count});
   std::vector<int32_t> chosen;
   for (size_t c = 0; c < ready.size(); ++c) {
     warps.change_masks(0).blocked_long = c < waits.size() ? waits[c] : 0;
-    scheduler->begin_cycle(warps);
-    const int32_t choice = ready[c] ? scheduler->choose(warps, ready[c], c) : -1;
+    scheduler->begin_cycle();
+    const int32_t choice = ready[c] ? scheduler->choose(ready[c], c) : -1;
     if (choice >= 0) scheduler->issued(choice);
     chosen.push_back(choice);
   }
@@ -261,12 +267,12 @@ std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>> crossbar_moves(
   return moves;
 }
 
-nb::dict locate(nb::dict spec, uint64_t address) {
+nb::typed<nb::dict, nb::str, uint64_t> locate(python::NativeSpec spec, uint64_t address) {
   const Spec s = spec_from_dict(spec);
   const AddressMap map(s);
   const DramLocation where = map.locate(address);
   const uint32_t slice = map.slice_of(address);
-  nb::dict result;
+  nb::typed<nb::dict, nb::str, uint64_t> result;
   result["slice"] = slice;
   result["channel"] = slice / s.address_map.slices_per_channel;
   result["bank"] = where.bank;
@@ -276,7 +282,7 @@ nb::dict locate(nb::dict spec, uint64_t address) {
   return result;
 }
 
-std::vector<uint32_t> slices(nb::dict spec, const std::vector<uint64_t>& addresses) {
+std::vector<uint32_t> slices(python::NativeSpec spec, const std::vector<uint64_t>& addresses) {
   const Spec s = spec_from_dict(spec);
   const AddressMap map(s);
   std::vector<uint32_t> result;
@@ -357,7 +363,7 @@ void bind_testing(nb::module_& m) {
   nb::module_ t = m.def_submodule("testing", "Single components of the engine, for its tests.");
   bind_testing_dispatch(t);
   nb::class_<TestCache>(t, "Cache")
-      .def(nb::init<nb::dict, std::string>(), "spec"_a, "which"_a = "l1")
+      .def(nb::init<python::NativeSpec, std::string>(), "spec"_a, "which"_a = "l1")
       .def("access", &TestCache::access, "address"_a, "write"_a = false, "atomic"_a = false,
            "byte_mask"_a = 0xffffffffu, "token"_a = 0, "local"_a = false, "eviction"_a = "default")
       .def("set_protected_ways", &TestCache::set_protected_ways)
@@ -374,7 +380,7 @@ void bind_testing(nb::module_& m) {
       .def("invalidate", &TestCache::invalidate)
       .def("set_ways", &TestCache::set_ways);
   nb::class_<TestDram>(t, "Dram")
-      .def(nb::init<nb::dict>(), "spec"_a)
+      .def(nb::init<python::NativeSpec>(), "spec"_a)
       .def("push", &TestDram::push, "bank"_a, "row"_a, "write"_a = false, "name"_a = 0, "sectors"_a = 1)
       .def("full", &TestDram::full, "write"_a = false)
       .def("run", &TestDram::run, "cycles"_a)
@@ -384,10 +390,11 @@ void bind_testing(nb::module_& m) {
     return simt::eased_cycles(left, resident, fastest, in_turn);
   });
   nb::class_<TestMemory>(t, "Memory")
-      .def(nb::init<nb::dict>(), "spec"_a)
+      .def(nb::init<python::NativeSpec>(), "spec"_a)
       .def("look_ahead", &TestMemory::look_ahead)
       .def("insert", &TestMemory::insert, "address"_a, "bytes"_a, "modified"_a = false)
       .def_prop_ro("free_l2_lines", &TestMemory::free_l2_lines)
+      .def("set_peer", &TestMemory::set_peer, "begin"_a)
       .def("run", &TestMemory::run, "requests"_a, "end"_a, "window"_a, "parts"_a = 1)
       .def("counter", &TestMemory::counter)
       .def("idle", &TestMemory::idle)

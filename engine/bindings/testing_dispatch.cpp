@@ -9,9 +9,9 @@
 #include "bindings.hpp"
 #include "control.hpp"
 #include "spec.hpp"
-#include "timing/control/sampling_control.hpp"
 #include "timing/dispatch/cta_dispatcher.hpp"
 #include "timing/dispatch/launch_queue.hpp"
+#include "timing/launch/sampling_control.hpp"
 
 // CTA dispatch, launch queue and sampling without a GPU, so that tests read like a datasheet.
 
@@ -76,7 +76,8 @@ PlacedCta as_tuple(const CtaDispatcher::Placement& p) {
 
 class TestDispatcher {
  public:
-  TestDispatcher(nb::dict spec, uint16_t launch_slots) : dispatcher_(spec_from_dict(spec), launch_slots) {}
+  TestDispatcher(python::NativeSpec spec, uint16_t launch_slots)
+      : dispatcher_(spec_from_dict(spec), launch_slots) {}
 
   void begin(uint16_t slot, uint64_t ctas, uint32_t warps, uint32_t ctas_per_sm, uint64_t first_dispatch,
              uint32_t shared_bytes, uint32_t registers, bool overcommits) {
@@ -183,7 +184,7 @@ class ScriptedController : public Controller {
 class TestSampling : public SampledMachine {
  public:
   TestSampling(const TestSampling&) = delete;
-  TestSampling(nb::dict spec, uint64_t ctas, uint32_t warps, uint32_t cluster, uint32_t ctas_per_sm,
+  TestSampling(python::NativeSpec spec, uint64_t ctas, uint32_t warps, uint32_t cluster, uint32_t ctas_per_sm,
                uint64_t interval, uint64_t delay, std::vector<Answer> answers)
       : spec_(spec_from_dict(spec)),
         dispatcher_(spec_, 1),
@@ -217,8 +218,8 @@ class TestSampling : public SampledMachine {
     dispatcher_.release(static_cast<uint16_t>(sm), cta_slot, std::max(cycle, predicted));
     return predicted;
   }
-  nb::dict finish() {
-    nb::dict result = dict_of(*control_->finish().sampled);
+  nb::typed<nb::dict, nb::str, nb::object> finish() {
+    nb::typed<nb::dict, nb::str, nb::object> result = dict_of(*control_->finish().sampled);
     result["last_end"] = launch_.last_end;
     return result;
   }
@@ -249,7 +250,7 @@ class TestSampling : public SampledMachine {
 
 void bind_testing_dispatch(nb::module_& t) {
   nb::class_<TestDispatcher>(t, "Dispatcher")
-      .def(nb::init<nb::dict, uint16_t>(), "spec"_a, "launch_slots"_a = 1)
+      .def(nb::init<python::NativeSpec, uint16_t>(), "spec"_a, "launch_slots"_a = 1)
       .def("begin", &TestDispatcher::begin, "slot"_a, "ctas"_a, "warps"_a = 1, "ctas_per_sm"_a = 32,
            "first_dispatch"_a = 0, "shared_bytes"_a = 0, "registers"_a = 0, "overcommits"_a = false)
       .def(
@@ -287,19 +288,19 @@ void bind_testing_dispatch(nb::module_& t) {
       .def("done", &TestQueue::done);
   t.def(
       "transfer_cycles",
-      [](nb::dict spec, uint32_t link, uint64_t bytes) {
+      [](python::NativeSpec spec, uint32_t link, uint64_t bytes) {
         return LaunchQueue::duration(spec_from_dict(spec), static_cast<Link>(link), bytes);
       },
       "spec"_a, "link"_a, "nbytes"_a);
   t.def(
       "launch_latency",
-      [](nb::dict spec, uint64_t ctas) { return LaunchQueue::latency(spec_from_dict(spec), ctas); }, "spec"_a,
-      "ctas"_a);
+      [](python::NativeSpec spec, uint64_t ctas) { return LaunchQueue::latency(spec_from_dict(spec), ctas); },
+      "spec"_a, "ctas"_a);
   nb::class_<TestSampling>(t, "Sampling")
-      .def(nb::init<nb::dict, uint64_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,
+      .def(nb::init<python::NativeSpec, uint64_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,
                     std::vector<Answer>>(),
            "spec"_a, "ctas"_a, "warps"_a = 1, "cluster"_a = 1, "ctas_per_sm"_a = 1, "interval"_a = 100,
-           "delay"_a = 10, "answers"_a)
+           "delay"_a = 10, "answers"_a = std::vector<Answer>{})
       .def("advance", &TestSampling::advance, "now"_a, "dispatch_until"_a)
       .def("leave", &TestSampling::leave, "sm"_a, "cta_slot"_a, "cycle"_a)
       .def("finish", &TestSampling::finish)

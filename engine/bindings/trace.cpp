@@ -11,9 +11,11 @@
 
 #include "arrays.hpp"
 #include "bindings.hpp"
+#include "blocks.hpp"
 #include "isa/launch_profiler.hpp"
 #include "isa/opcode_table.hpp"
 #include "isa/paired_warps.hpp"
+#include "python_types.hpp"
 #include "trace/byte_coding.hpp"
 #include "trace/regrouper.hpp"
 #include "trace/store_encoder.hpp"
@@ -56,10 +58,13 @@ class NullSink : public TraceSink {
   void end_cta() override {}
 };
 
+/// Uncompressed bytes of a block.
+using Fetch = nb::typed<nb::callable, nb::bytes(uint64_t)>;
+
 /// A Python callable that may be called and released on any thread.
 class PythonFetch {
  public:
-  explicit PythonFetch(nb::callable function) : function_(std::move(function)) {}
+  explicit PythonFetch(Fetch function) : function_(std::move(function)) {}
   PythonFetch(const PythonFetch&) = delete;
   PythonFetch& operator=(const PythonFetch&) = delete;
   ~PythonFetch() {
@@ -74,14 +79,13 @@ class PythonFetch {
   }
 
  private:
-  nb::callable function_;
+  Fetch function_;
 };
 
-using BlockTuple = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t, uint64_t>;
-
 std::shared_ptr<TraceSource> make_source(const LaunchInfo& launch, std::vector<std::string> opcodes,
-                                         const nb::bytes& instructions, const std::vector<BlockTuple>& blocks,
-                                         uint64_t cta_count, const OpcodeTable& table, nb::callable fetch) {
+                                         const nb::bytes& instructions,
+                                         const std::vector<BlockNumbers>& blocks, uint64_t cta_count,
+                                         const OpcodeTable& table, Fetch fetch) {
   StoredKernel kernel;
   kernel.launch = launch;
   kernel.instructions = store::decode_instructions(static_cast<const uint8_t*>(instructions.data()),
@@ -190,14 +194,14 @@ std::tuple<uint64_t, uint64_t, std::map<uint32_t, uint64_t>> walk(InstructionSou
   return {count, sum, std::move(nulls)};
 }
 
-nb::object dict_of(const StaticInstruction& s, const std::vector<std::string>& opcodes) {
+python::DecodedInstruction dict_of(const StaticInstruction& s, const std::vector<std::string>& opcodes) {
   const auto registers = [](const auto& list, uint8_t count) {
     nb::list out;
     for (int i = 0; i < count; ++i)
       out.append(nb::make_tuple(list[i].index, static_cast<int>(list[i].file), list[i].width));
     return out;
   };
-  nb::dict d;
+  python::DecodedInstruction d;
   d["pc"] = s.pc;
   d["opcode"] = opcodes[s.opcode];
   d["source_line"] = s.source_line;
@@ -221,83 +225,6 @@ Sizes sizes_of(const Dim3& d) {
 }
 Dim3 dim3_of(const Sizes& s) {
   return {std::get<0>(s), std::get<1>(s), std::get<2>(s)};
-}
-
-void bind_isa(nb::module_& m) {
-  nb::enum_<Unit>(m, "Unit")
-      .value("Int", Unit::Int)
-      .value("Fp32", Unit::Fp32)
-      .value("Fp64", Unit::Fp64)
-      .value("Sfu", Unit::Sfu)
-      .value("Tensor", Unit::Tensor)
-      .value("Branch", Unit::Branch)
-      .value("Texture", Unit::Texture)
-      .value("Uniform", Unit::Uniform)
-      .value("Memory", Unit::Memory)
-      .value("Tma", Unit::Tma)
-      .value("Conversion", Unit::Conversion)
-      .value("Multiply", Unit::Multiply)
-      .value("Compare", Unit::Compare);
-  nb::enum_<Operation>(m, "Operation")
-      .value("Arithmetic", Operation::Arithmetic)
-      .value("Branch", Operation::Branch)
-      .value("Load", Operation::Load)
-      .value("Store", Operation::Store)
-      .value("Atomic", Operation::Atomic)
-      .value("Reduction", Operation::Reduction)
-      .value("AsyncCopy", Operation::AsyncCopy)
-      .value("AsyncCommit", Operation::AsyncCommit)
-      .value("AsyncWait", Operation::AsyncWait)
-      .value("Sleep", Operation::Sleep)
-      .value("Barrier", Operation::Barrier)
-      .value("BarrierArrive", Operation::BarrierArrive)
-      .value("MemoryBarrier", Operation::MemoryBarrier)
-      .value("Exit", Operation::Exit)
-      .value("BulkLoad", Operation::BulkLoad)
-      .value("BulkStore", Operation::BulkStore)
-      .value("MbarrierArrive", Operation::MbarrierArrive)
-      .value("MbarrierWait", Operation::MbarrierWait)
-      .value("Nop", Operation::Nop);
-  nb::enum_<MemorySpace>(m, "MemorySpace")
-      .value("None_", MemorySpace::None)
-      .value("Global", MemorySpace::Global)
-      .value("Local", MemorySpace::Local)
-      .value("Shared", MemorySpace::Shared)
-      .value("Constant", MemorySpace::Constant)
-      .value("Generic", MemorySpace::Generic)
-      .value("Texture", MemorySpace::Texture);
-  nb::class_<ControlBits>(m, "ControlBits", "The control bits of an instruction of machine code.")
-      .def_static("of", &ControlBits::of, "high"_a, "high: the second 64-bit word of the instruction.")
-      .def_prop_ro("stall", &ControlBits::stall)
-      .def_prop_ro("yields", &ControlBits::yields)
-      .def_prop_ro("write_counter", &ControlBits::write_counter)
-      .def_prop_ro("read_counter", &ControlBits::read_counter)
-      .def_prop_ro("waits", &ControlBits::waits, "Bit per dependence counter.")
-      .def_prop_ro("reuse", &ControlBits::reuse, "Bit per operand slot.")
-      .def_prop_ro_static("NO_COUNTER", [](nb::handle) { return ControlBits::no_counter; });
-  nb::class_<OpcodeTable>(m, "OpcodeTable")
-      .def(nb::init<std::string>(), "name"_a)
-      .def_prop_ro("name", &OpcodeTable::name)
-      .def(
-          "add",
-          [](OpcodeTable& t, const std::string& mnemonic, Unit unit, Operation operation, MemorySpace space,
-             bool half_precision) { t.add(mnemonic, {unit, operation, space, half_precision}); },
-          "mnemonic"_a, "unit"_a, "operation"_a, "space"_a, "half_precision"_a)
-      .def(
-          "add_related",
-          [](OpcodeTable& t, const std::string& mnemonic, Unit unit, Operation operation, MemorySpace space,
-             bool half_precision) { t.add_related(mnemonic, {unit, operation, space, half_precision}); },
-          "mnemonic"_a, "unit"_a, "operation"_a, "space"_a, "half_precision"_a)
-      .def(
-          "find",
-          [](const OpcodeTable& t, std::string_view mnemonic, bool has_addresses, bool has_destination) {
-            const auto match = t.find(mnemonic, has_addresses, has_destination);
-            const OpcodeClass& c = match.opcode_class;
-            return std::make_tuple(c.unit, c.operation, c.space, c.half_precision, match.exact,
-                                   match.nearest);
-          },
-          "mnemonic"_a, "has_addresses"_a = false, "has_destination"_a = false,
-          "(unit, operation, space, half_precision, exact, nearest) of an opcode's first token.");
 }
 
 void bind_source(nb::module_& m) {
@@ -337,11 +264,11 @@ void bind_source(nb::module_& m) {
       .def(
           "instructions",
           [](const InstructionSource& s) {
-            nb::list out;
+            nb::typed<nb::list, python::DecodedInstruction> out;
             for (const auto& i : s.instructions()) out.append(dict_of(i, s.opcodes()));
             return out;
           },
-          "The static instructions, one dict each; registers are (index, file, width).")
+          "The static instructions.")
       .def(
           "basic_blocks", [](InstructionSource& s) { return BasicBlocks(s.instructions(), s.leaders()); },
           nb::call_guard<nb::gil_scoped_release>())
@@ -431,16 +358,7 @@ void bind_converter(nb::module_& m) {
           "text"_a, "Takes the next piece of the kernel's grouped text.")
       .def("finish", &TraceConverter::finish, nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "take_blocks",
-          [](TraceConverter& c) {
-            nb::list out;
-            for (const auto& b : c.take_blocks())
-              out.append(nb::make_tuple(
-                  nb::make_tuple(b.summary.first_cta, b.summary.cta_count, b.summary.first_warp,
-                                 b.summary.last_warp, b.summary.instructions),
-                  nb::bytes(b.bytes.data(), b.bytes.size())));
-            return out;
-          },
+          "take_blocks", [](TraceConverter& c) { return blocks_of(c.take_blocks()); },
           "The blocks finished since the last call: (summary, bytes) each.")
       .def_prop_ro("launch", [](const TraceConverter& c) { return c.parser().launch(); })
       .def_prop_ro("counts", [](const TraceConverter& c) { return c.parser().counts(); })
@@ -497,7 +415,7 @@ void bind_text(nb::module_& m) {
       .def(
           "take_pieces",
           [](Regrouper& r) {
-            nb::list out;
+            nb::typed<nb::list, nb::typed<nb::tuple, nb::typed<nb::tuple, int, nb::ellipsis>, nb::bytes>> out;
             for (const auto& p : r.take_pieces()) {
               const auto& c = p.cluster;
               out.append(nb::make_tuple(nb::make_tuple(p.cta[2], p.cta[1], p.cta[0], p.warp, c[0], c[1], c[2],
@@ -524,7 +442,6 @@ void bind_text(nb::module_& m) {
 
 void bind_trace(nb::module_& m) {
   bind_errors();
-  bind_isa(m);
   bind_source(m);
   bind_converter(m);
   bind_text(m);

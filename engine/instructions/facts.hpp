@@ -1,21 +1,11 @@
 #pragma once
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
+
+#include "isa/required.hpp"
 
 /// What is known about an instruction, apart from how it is executed and lowered. Independent of the
 /// instruction set.
 namespace simt::instructions {
-
-/// A member without a default: a row that leaves it out, or gives nullptr, does not compile.
-template <class T>
-struct Required {
-  T value;
-  template <std::convertible_to<T> Given>
-    requires(!std::same_as<Given, std::nullptr_t>)
-  constexpr Required(Given given) : value(given) {}
-  constexpr operator const T&() const { return value; }
-};
 
 /// Operands that the instruction writes; it reads the others. Addresses are always read.
 enum class Writes : uint8_t {

@@ -5,6 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include "isa/opcode.hpp"
+#include "isa/tensor_shape.hpp"
+
 namespace simt {
 namespace {
 
@@ -61,16 +64,21 @@ bool is_memory(Operation operation) {
   }
 }
 
-// The opcode determines the access width. The width that the tracer writes can be wrong and is used only for
-// unknown opcodes.
-uint8_t access_bytes(const RawInstruction& raw, const Tokens& tokens, bool known) {
-  if (tokens[0] == "LDSM" || tokens[0] == "STSM")
-    return 16;  // each address names a row of eight 16-bit elements
-  if (tokens[0] == "SYNCS") return 8;
+/// Nothing if neither the row nor a modifier says.
+std::optional<uint8_t> stated_access_bytes(const OpcodeRow& row, const Tokens& tokens) {
+  if (row.also.access == Access::MatrixRows) return 16;
+  if (row.also.access == Access::Mbarrier) return 8;
   for (size_t i = 1; i < tokens.size(); ++i)
     if (const auto bits = type_bits(tokens[i])) return static_cast<uint8_t>(*bits / 8);
-  if (!known && raw.memory_bytes <= 32) return static_cast<uint8_t>(raw.memory_bytes);
-  return 4;
+  return std::nullopt;
+}
+
+// The opcode determines the access width. The width that the tracer writes can be wrong and is used only for
+// unknown opcodes.
+uint8_t access_bytes(const RawInstruction& raw, const OpcodeRow& row, const Tokens& tokens, bool known) {
+  const bool traced = !known && raw.memory_bytes <= 32;
+  return stated_access_bytes(row, tokens)
+      .value_or(traced ? static_cast<uint8_t>(raw.memory_bytes) : register_bytes);
 }
 
 uint8_t registers_for(uint32_t bytes) {
@@ -86,65 +94,9 @@ void set_widths(StaticInstruction& s, uint8_t destination, std::initializer_list
   }
 }
 
-// Vector widths of one matrix multiply-accumulate, in registers per lane: A, B and C/D.
-struct MatrixWidths {
-  uint8_t a, b, c;
-};
-
-std::optional<MatrixWidths> matrix_widths(const Tokens& tokens) {
-  std::string_view shape;
-  for (const auto token : tokens)
-    if (const auto n = number(token); n && *n > 256) shape = token;
-  const bool f32 = has(tokens, "F32");
-  const bool narrow = has(tokens, "S4") || has(tokens, "U4");
-  const bool tf32 = has(tokens, "TF32");
-  const std::string_view op = tokens[0];
-  const uint8_t c = f32 ? 4 : 2;
-  if (has(tokens, "SP")) {
-    // A has half of k, so as many registers as B.
-    const bool wide = shape == (op == "HMMA" ? tf32 ? "16816" : "16832" : narrow ? "168128" : "16864");
-    const uint8_t ab = wide ? 4 : 2;
-    return MatrixWidths{ab, ab, op == "IMMA" ? uint8_t{4} : c};
-  }
-  if (op == "HMMA") {
-    if (shape == "884") return MatrixWidths{2, 2, 2};
-    if (shape == "1684") return MatrixWidths{2, 1, 4};
-    if (shape == "1688") return tf32 ? MatrixWidths{4, 2, 4} : MatrixWidths{2, 1, c};
-    if (shape == "16816") return MatrixWidths{4, 2, c};
-  } else if (op == "QMMA") {
-    if (shape == "16816") return MatrixWidths{2, 1, c};
-    if (shape == "16832") return MatrixWidths{4, 2, c};
-  } else if (op == "IMMA") {
-    if (shape == "8816" || shape == "8832") return MatrixWidths{1, 1, 2};
-    if (shape == "16816") return MatrixWidths{2, 1, 4};
-    if (shape == "16832") return narrow ? MatrixWidths{2, 1, 4} : MatrixWidths{4, 2, 4};
-    if (shape == "16864") return MatrixWidths{4, 2, 4};
-  } else if (op == "BMMA") {
-    if (shape == "88128") return MatrixWidths{1, 1, 2};
-    if (shape == "168128") return MatrixWidths{2, 1, 4};
-    if (shape == "168256") return MatrixWidths{4, 2, 4};
-  } else if (op == "DMMA") {
-    return MatrixWidths{2, 2, 4};
-  }
-  return std::nullopt;
-}
-
-// Accumulator registers of a warp-group multiply such as HGMMA.64x128x16.F32: 64 x N values over 128 lanes.
-std::optional<uint8_t> warp_group_accumulators(const Tokens& tokens) {
-  for (const auto token : tokens) {
-    const size_t first = token.find('x');
-    if (first == std::string_view::npos) continue;
-    const size_t second = token.find('x', first + 1);
-    if (second == std::string_view::npos) continue;
-    const auto n = number(token.substr(first + 1, second - first - 1));
-    if (n && *n >= 8 && *n <= 256) return static_cast<uint8_t>(has(tokens, "F16") ? *n / 4 : *n / 2);
-  }
-  return std::nullopt;
-}
-
-void set_memory_widths(StaticInstruction& s, const Tokens& tokens) {
+void set_memory_widths(StaticInstruction& s, const OpcodeRow& row, const Tokens& tokens) {
   uint8_t data = registers_for(s.access_bytes);
-  if (tokens[0] == "LDSM" || tokens[0] == "STSM") {
+  if (row.also.access == Access::MatrixRows) {
     data = 1;
     for (const auto token : tokens)
       if (token == "2" || token == "4") data = static_cast<uint8_t>(token[0] - '0');
@@ -170,39 +122,48 @@ void set_memory_widths(StaticInstruction& s, const Tokens& tokens) {
 // Widths of registers that are wider than 32 bits, as far as the opcode determines them. If fewer sources are
 // listed than the opcode has (constants, immediates and uniform registers are not listed), it is unknown
 // which are missing, and the width is 1.
-void set_arithmetic_widths(StaticInstruction& s, const Tokens& tokens) {
-  const std::string_view op = tokens[0];
+void set_arithmetic_widths(StaticInstruction& s, const OpcodeRow& row, std::string_view opcode,
+                           const Tokens& tokens) {
   if (s.unit == Unit::Tensor) {
-    if (const auto m = matrix_widths(tokens)) {
-      set_widths(s, m->c, {m->a, m->b, m->c});
-    } else if (const auto accumulators = warp_group_accumulators(tokens)) {
-      if (s.source_count == 1)
-        set_widths(s, *accumulators, {*accumulators});
-      else
-        set_widths(s, *accumulators, {4, *accumulators});
-    }
-  } else if (s.unit == Unit::Fp64) {
-    set_widths(s, 2, {2, 2, 2});
-  } else if ((op == "IMAD" || op == "UIMAD") && has(tokens, "WIDE")) {
-    set_widths(s, 2, {1, 1, 2});
-  } else if (op == "CS2R") {
-    set_widths(s, has(tokens, "32") ? 1 : 2, {});
-  } else if (op == "F2F" || op == "F2I" || op == "I2F" || op == "I2I" || op == "FRND") {
-    // F2F.F64.F32 writes the first type and reads the second; F2I.F64 and I2F.F64 name the
-    // wide side.
-    std::vector<uint32_t> bits;
-    for (size_t i = 1; i < tokens.size(); ++i)
-      if (const auto b = type_bits(tokens[i])) bits.push_back(*b);
-    const auto registers = [](uint32_t b) { return static_cast<uint8_t>(b == 64 ? 2 : 1); };
-    if (bits.size() >= 2)
-      set_widths(s, registers(bits[0]), {registers(bits[1])});
-    else if (bits.size() == 1 && op == "F2I" && tokens[1][0] == 'F')
-      set_widths(s, 1, {registers(bits[0])});
-    else if (bits.size() == 1 && op == "FRND")
-      set_widths(s, registers(bits[0]), {registers(bits[0])});
-    else if (bits.size() == 1)
-      set_widths(s, registers(bits[0]), {1});
+    const auto product = product_registers(opcode);
+    if (!product) return;
+    if (row.also.warp_group && s.source_count == 1)
+      set_widths(s, product->c, {product->c});
+    else if (row.also.warp_group)
+      set_widths(s, product->c, {product->a, product->c});
+    else
+      set_widths(s, product->c, {product->a, product->b, product->c});
+    return;
   }
+  if (s.unit == Unit::Fp64) return set_widths(s, 2, {2, 2, 2});
+  switch (row.also.widths) {
+    case Widths::Single:
+      return;
+    case Widths::Pair:
+      return set_widths(s, has(tokens, "32") ? 1 : 2, {});
+    case Widths::WideProduct:
+      if (has(tokens, "WIDE")) set_widths(s, 2, {1, 1, 2});
+      return;
+    case Widths::ToType:
+    case Widths::FromType:
+    case Widths::SameType:
+      break;
+  }
+  // F2F.F64.F32 writes the first type and reads the second; F2I.F64 and I2F.F64 name the wide side.
+  std::vector<uint32_t> bits;
+  for (size_t i = 1; i < tokens.size(); ++i)
+    if (const auto b = type_bits(tokens[i])) bits.push_back(*b);
+  const auto registers = [](uint32_t b) { return static_cast<uint8_t>(b == 64 ? 2 : 1); };
+  if (bits.size() >= 2)
+    set_widths(s, registers(bits[0]), {registers(bits[1])});
+  else if (bits.empty())
+    return;
+  else if (row.also.widths == Widths::FromType && tokens[1][0] == 'F')
+    set_widths(s, 1, {registers(bits[0])});
+  else if (row.also.widths == Widths::SameType)
+    set_widths(s, registers(bits[0]), {registers(bits[0])});
+  else
+    set_widths(s, registers(bits[0]), {1});
 }
 
 /// .EF stands for .cs, whose lines are evicted first from L1 and L2, and for .L1::evict_first; .LU on global
@@ -218,29 +179,14 @@ void set_eviction(StaticInstruction& s, const Tokens& tokens) {
     s.l1_eviction = Eviction::NoAllocate;
 }
 
-void refine_by_modifiers(StaticInstruction& s, const Tokens& tokens) {
-  const std::string_view op = tokens[0];
-  if (op == "BAR") {
-    if (has(tokens, "ARV")) s.operation = Operation::BarrierArrive;
-    // Tracers before version 6 keep only the last immediate. If it was the only one, it is the barrier's
-    // number; otherwise it is the number of threads, and the barrier is only known not to be number 0.
-    if (s.immediate >= barriers_per_cta || s.immediate < 0) {
-      s.immediate2 = std::max<int64_t>(s.immediate, 0);
-      s.immediate = 1;
-    }
-  } else if (op == "DEPBAR") {
-    if (!has(tokens, "LE")) s.operation = Operation::Arithmetic;
-  } else if (op == "SYNCS") {
-    if (has(tokens, "PHASECHK"))
-      s.operation = Operation::MbarrierWait;
-    else if (has(tokens, "ARRIVE"))
-      s.operation = Operation::MbarrierArrive;
-    else
-      s.operation = Operation::Arithmetic;
-  } else if (op == "UBLKCP") {
-    const auto g = std::find(tokens.begin() + 1, tokens.end(), "G");
-    const auto shared = std::find(tokens.begin() + 1, tokens.end(), "S");
-    s.operation = g < shared ? Operation::BulkStore : Operation::BulkLoad;
+void refine_by_modifiers(StaticInstruction& s, const OpcodeRow& row, std::string_view opcode,
+                         const Tokens& tokens) {
+  s.operation = row.also.operations.of(opcode, s.operation);
+  // Tracers before version 6 keep only the last immediate. If it was the only one, it is the barrier's
+  // number; otherwise it is the number of threads, and the barrier is only known not to be number 0.
+  if (s.is_barrier() && (s.immediate >= barriers_per_cta || s.immediate < 0)) {
+    s.immediate2 = std::max<int64_t>(s.immediate, 0);
+    s.immediate = 1;
   }
   if (s.space == MemorySpace::Global || s.space == MemorySpace::Generic) set_eviction(s, tokens);
   const bool strong = has(tokens, "STRONG") && (has(tokens, "GPU") || has(tokens, "SYS"));
@@ -257,7 +203,7 @@ void refine_by_modifiers(StaticInstruction& s, const Tokens& tokens) {
       s.bypass_l1 = s.space != MemorySpace::Shared;
       break;
     case Operation::MemoryBarrier:
-      s.bypass_l1 = op == "MEMBAR" && !has(tokens, "CTA") && !has(tokens, "SM");
+      s.bypass_l1 = row.also.scoped_fence && !has(tokens, "CTA") && !has(tokens, "SM");
       break;
     default:
       break;
@@ -266,6 +212,10 @@ void refine_by_modifiers(StaticInstruction& s, const Tokens& tokens) {
 
 }  // namespace
 
+uint32_t lane_access_bytes(std::string_view opcode) {
+  return stated_access_bytes(opcode_row(opcode), split(opcode)).value_or(register_bytes);
+}
+
 std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
                                         const std::vector<std::string>& opcodes, const OpcodeTable& table,
                                         std::map<std::string, std::string>& unknown) {
@@ -273,7 +223,9 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
   instructions.reserve(raw.size());
   bool has_async_groups = false;
   for (const RawInstruction& r : raw) {
-    const Tokens tokens = split(opcodes.at(r.opcode));
+    const std::string_view opcode = opcodes.at(r.opcode);
+    const Tokens tokens = split(opcode);
+    const OpcodeRow& row = opcode_row(opcode);
     const bool has_addresses = r.addresses != AddressKind::None;
     const OpcodeTable::Match match = table.find(tokens[0], has_addresses, r.destination_count > 0);
     if (!match.exact) unknown.emplace(tokens[0], match.nearest);
@@ -295,15 +247,15 @@ std::vector<StaticInstruction> classify(const std::vector<RawInstruction>& raw,
     s.operation = match.opcode_class.operation;
     s.space = match.opcode_class.space;
     s.half_precision = match.opcode_class.half_precision;
-    refine_by_modifiers(s, tokens);
-    if (has_addresses && is_memory(s.operation)) s.access_bytes = access_bytes(r, tokens, match.exact);
+    refine_by_modifiers(s, row, opcode, tokens);
+    if (has_addresses && is_memory(s.operation)) s.access_bytes = access_bytes(r, row, tokens, match.exact);
     const bool load_store = s.unit == Unit::Memory || s.space == MemorySpace::Constant;
     if (s.control.present()) {
       // The widths are those of the machine code.
     } else if (load_store && is_memory(s.operation) && s.access_bytes != 0)
-      set_memory_widths(s, tokens);
+      set_memory_widths(s, row, tokens);
     else
-      set_arithmetic_widths(s, tokens);
+      set_arithmetic_widths(s, row, opcode, tokens);
     has_async_groups |= s.operation == Operation::AsyncCommit;
     instructions.push_back(s);
   }

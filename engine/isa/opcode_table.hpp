@@ -3,19 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "isa/instruction.hpp"
+#include "isa/opcode.hpp"
 
 namespace simt {
-
-/// An opcode table's entry for an opcode's first token.
-struct OpcodeClass {
-  Unit unit = Unit::Int;
-  Operation operation = Operation::Arithmetic;
-  MemorySpace space = MemorySpace::None;
-  bool half_precision = false;
-
-  friend bool operator==(const OpcodeClass&, const OpcodeClass&) = default;
-};
 
 /// The opcodes of one architecture, with related architectures as a fallback for unknown opcodes.
 class OpcodeTable {

@@ -288,6 +288,7 @@ BlockCounts PairedWarps::execute(uint64_t first, uint64_t end, const BasicBlocks
 BlockCounts PairedWarps::finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                                 const BasicBlocks* blocks, uint32_t threads) {
   std::vector<std::shared_ptr<CtaStream>> halves;
+  halves.reserve(begun.size());
   for (const auto& stream : begun) halves.emplace_back(stream, &static_cast<Stream&>(*stream).halves());
   return of_pairs(source_->finish(halves, first, blocks, threads));
 }

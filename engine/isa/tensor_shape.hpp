@@ -1,7 +1,16 @@
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace simt {
+
+/// Rows, columns and depth of a tensor product; zeros if they are not known.
+struct ProductShape {
+  uint32_t m = 0, n = 0, k = 0;
+};
+/// Of a modifier that says it: 16816, 64x192x16.
+ProductShape product_shape(std::string_view modifier);
 
 /// Multiply-adds of a tensor-core instruction for one warp, read from the shape in its opcode:
 /// HMMA.16816.F32, HGMMA.64x256x16.F32; the four warps of a warpgroup share an HGMMA's rows. HMMA.884 is one
@@ -15,8 +24,12 @@ double tensor_multiply_adds(std::string_view opcode);
 /// steps).
 double tensor_work(std::string_view opcode);
 
-/// Whether it is a multiplication by a warpgroup: HGMMA, QGMMA, IGMMA, BGMMA.
-bool is_group_product(std::string_view opcode);
+/// 32-bit registers per lane of a tensor product's operands.
+struct ProductRegisters {
+  uint8_t a, b, c;  ///< c: also of the result
+};
+/// Nothing for opcodes whose shape or operands are not known.
+std::optional<ProductRegisters> product_registers(std::string_view opcode);
 
 /// Bytes that each of the four warps fetches from shared memory for a multiplication by a warpgroup
 /// (HGMMA.64x192x16.F32): a quarter of B, and its own 16 rows of A unless they are in registers. 0 for other

@@ -1,5 +1,7 @@
 #include "ptx/module.hpp"
 
+#include <cctype>
+
 namespace simt::ptx {
 
 namespace {
@@ -75,6 +77,20 @@ std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters)
     end = start + parameter.size;
   }
   return offsets;
+}
+
+std::string line_text(const Module& module, uint32_t line) {
+  const std::string& text = *module.text;
+  size_t begin = 0;
+  for (uint32_t l = 1; l < line; ++l) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return {};
+    ++begin;
+  }
+  size_t end = std::min(text.find('\n', begin), text.size());
+  while (begin < end && std::isspace(static_cast<unsigned char>(text[begin]))) ++begin;
+  while (end > begin && std::isspace(static_cast<unsigned char>(text[end - 1]))) --end;
+  return text.substr(begin, end - begin);
 }
 
 }  // namespace simt::ptx

@@ -11,7 +11,7 @@
 #include "instructions/ptx.hpp"
 
 /// PTX as written: one translation unit, parsed and with names resolved, but not checked further. The meaning
-/// of instructions, and whether they are supported, is decided by translation (functional/).
+/// of instructions, and whether they are supported, is decided by translation (ptx/translation/).
 namespace simt::ptx {
 
 /// Fundamental types, named as in PTX without the dot. `Pred` is the type of predicate registers.
@@ -228,5 +228,8 @@ struct Module {
 
 /// The offset of each kernel parameter in the parameter buffer: in order, each aligned.
 std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters);
+
+/// A line of a module's text, counted from 1, without the spaces around it; empty if there is none.
+std::string line_text(const Module& module, uint32_t line);
 
 }  // namespace simt::ptx

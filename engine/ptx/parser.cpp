@@ -1,5 +1,7 @@
 #include "ptx/parser.hpp"
 
+#include <cmath>
+
 #include "ptx/module_parser.hpp"
 
 namespace simt::ptx {
@@ -34,7 +36,7 @@ void Parser::parse_version() {
   const Constant version = lexer_->constant_expression();
   const double number = version.number();
   if (!(number >= 1) || number > 100) lexer_->fail_at(start, "found no version, expected such as 8.3");
-  module_.version = static_cast<uint32_t>(number * 10 + 0.5);
+  module_.version = static_cast<uint32_t>(std::lround(number * 10));
 }
 
 void Parser::parse_target() {

@@ -172,6 +172,7 @@ bool Parser::resolve(const Pending& name) {
 }
 
 void Parser::leave_unresolved(const Pending& name, uint32_t function) {
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a place in the source
   if (name.branch || name.list > 0) fail_found(name.name.data(), "a label of this function");
   unresolved_.emplace_back(function, name.operand);
 }

@@ -95,18 +95,20 @@ bool conflict(Region a, Region b) {
   return a == Region::Any || b == Region::Any || a == b;
 }
 
-/// Orders instructions [first, last), none of which is a fence.
-void schedule_range(std::vector<Instruction>& instructions, const std::vector<Access>& accesses,
-                    const std::vector<Traits>& all, uint32_t first, uint32_t last) {
+/// An instruction, among those of a range.
+struct Node {
+  std::vector<std::pair<uint32_t, uint32_t>>
+      after;  // the instructions that need it, and how many cycles later
+  uint32_t waits_for = 0;
+  uint32_t path = 0;  // cycles from it to the end of the longest chain that needs it
+  uint32_t ready = 0;
+  bool done = false;
+};
+
+/// What must stay before what of the instructions [first, last), none of which is a fence.
+std::vector<Node> dependences(const std::vector<Access>& accesses, const std::vector<Traits>& all,
+                              uint32_t first, uint32_t last) {
   const uint32_t n = last - first;
-  if (n < 3) return;
-  struct Node {
-    std::vector<std::pair<uint32_t, uint32_t>> after;  // the instructions that need it, and how many cycles
-                                                       // later
-    uint32_t waits_for = 0;
-    uint32_t path = 0, ready = 0;
-    bool done = false;
-  };
   std::vector<Node> nodes(n);
   std::unordered_map<uint32_t, uint32_t> writer;
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers;
@@ -144,11 +146,24 @@ void schedule_range(std::vector<Instruction>& instructions, const std::vector<Ac
       (t.effect == Effect::Load ? loads : stores).push_back(i);
     }
   }
-  for (uint32_t i = n; i-- > 0;) {
+  return nodes;
+}
+
+void set_paths(std::vector<Node>& nodes, const std::vector<Traits>& all, uint32_t first) {
+  for (auto i = static_cast<uint32_t>(nodes.size()); i-- > 0;) {
     nodes[i].path = all[first + i].latency;
     for (const auto& [to, cycles] : nodes[i].after)
       nodes[i].path = std::max(nodes[i].path, cycles + nodes[to].path);
   }
+}
+
+/// Orders instructions [first, last), none of which is a fence.
+void schedule_range(std::vector<Instruction>& instructions, const std::vector<Access>& accesses,
+                    const std::vector<Traits>& all, uint32_t first, uint32_t last) {
+  const uint32_t n = last - first;
+  if (n < 3) return;
+  std::vector<Node> nodes = dependences(accesses, all, first, last);
+  set_paths(nodes, all, first);
   std::vector<Instruction> order;
   order.reserve(n);
   uint32_t head = 0, now = 0;

@@ -1,6 +1,6 @@
 /// Asynchronous copies by lanes, from global to shared memory. They take effect at once; groups only affect
 /// timing.
-#include "functional/copies.hpp"
+#include "operations/copies.hpp"
 #include "sass/instructions.hpp"
 #include "sass/ordering.hpp"
 #include "sass/rows.hpp"
@@ -38,7 +38,7 @@ void translate_store_async(Translation& t) {
   d.to.base = d.mbarrier.base = Address::Base::Narrow;
   d.to.place = addresses;
   d.mbarrier.place = addresses + place::register_bytes;
-  const bool reduces = t.opcode() == "REDAS";
+  const bool reduces = t.what().operation == Operation::Reduction;
   uint32_t words = 1;
   if (reduces) {
     static constexpr std::string_view operations[] = {"add", "inc", "dec", "min", "max", "and", "or", "xor"};

@@ -1,5 +1,5 @@
 /// Atomic operations, and queries of the windows of the generic address space.
-#include "functional/atomics.hpp"
+#include "operations/atomics.hpp"
 
 #include "sass/instructions.hpp"
 #include "sass/ordering.hpp"
@@ -54,19 +54,14 @@ bool shared_has(AtomicOperation operation, Type type) {
   return moves || type == Type::U32 || type == Type::S32;
 }
 
-AccessSpace memory_of(std::string_view opcode) {
-  if (opcode == "ATOMS") return AccessSpace::Shared;
-  return opcode == "ATOM" ? AccessSpace::Generic : AccessSpace::Global;
-}
-
 }  // namespace
 
 /// ATOM, ATOMG p, d, address, a [, b]; ATOMS d, address, a [, b]; RED, REDG address, a. Where p is no PT, it
 /// tells whether the operation took effect: on some memory it cannot, and other instructions follow for that.
 void translate_atomic(Translation& t) {
   if (t.has("ARRIVE")) return translate_old_arrive(t);
-  const AccessSpace space = memory_of(t.opcode());
-  const bool reduces = t.opcode().starts_with("RED"), shared = space == AccessSpace::Shared;
+  const AccessSpace space = t.space();
+  const bool reduces = t.what().operation == Operation::Reduction, shared = space == AccessSpace::Shared;
   take_ordering(t);
   const bool counts = t.take("POPC");  // .POPC.INC adds 1
   const bool casts = t.take("CAST");

@@ -1,7 +1,7 @@
 /// Bulk copies: UBLKCP, UBLKRED, UBLKPF, and through tensor maps UTMALDG, UTMASTG, UTMAREDG, UTMAPF. A warp
 /// executes them once, whatever its lanes: operands are uniform registers.
-#include "functional/copies.hpp"
-#include "functional/tensor_copies.hpp"
+#include "operations/copies.hpp"
+#include "operations/tensor_copies.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
 
@@ -129,17 +129,15 @@ void translate_bulk_prefetch(Translation& t) {
   t.accesses(16, AddressKind::Bulk);
 }
 
+namespace {
+
 /// UTMALDG.rank[.IM2COL][.MULTICAST] [to], [map] [, a]; UTMASTG, UTMAREDG.rank[.IM2COL][.operation] [from],
 /// [map]; UTMAPF.L2.rank[.IM2COL] [coordinates], [map] [, a]. The registers from that of the first operand on
 /// hold the address in shared memory, for loads that of the mbarrier, and the coordinates.
-void translate_tensor_copy(Translation& t) {
+void tensor_copy(Translation& t, TensorCopy::Move move) {
   using Move = TensorCopy::Move;
   TensorCopy d;
-  const std::string_view opcode = t.opcode();
-  d.move = opcode == "UTMALDG"   ? Move::Load
-           : opcode == "UTMASTG" ? Move::Store
-           : opcode == "UTMAPF"  ? Move::Prefetch
-                                 : Move::Reduce;
+  d.move = move;
   if (d.move == Move::Prefetch) t.take("L2");
   d.rank = static_cast<uint32_t>(t.take_one_of({"1D", "2D", "3D", "4D", "5D"}) + 1);
   if (d.rank == 0) t.unsupported("its rank is missing");
@@ -163,6 +161,21 @@ void translate_tensor_copy(Translation& t) {
   t.emit(run_tensor);
   t.detail<TensorCopy>() = d;
   t.accesses(16, AddressKind::Bulk);
+}
+
+}  // namespace
+
+void translate_tensor_load(Translation& t) {
+  tensor_copy(t, TensorCopy::Move::Load);
+}
+void translate_tensor_store(Translation& t) {
+  tensor_copy(t, TensorCopy::Move::Store);
+}
+void translate_tensor_prefetch(Translation& t) {
+  tensor_copy(t, TensorCopy::Move::Prefetch);
+}
+void translate_tensor_reduction(Translation& t) {
+  tensor_copy(t, TensorCopy::Move::Reduce);
 }
 
 }  // namespace simt::sass

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "functional/code.hpp"
-#include "functional/lowering.hpp"
 #include "isa/opcode_table.hpp"
+#include "machine/code.hpp"
+#include "machine/lowering.hpp"
 
 /// Machine code (SASS): instructions as nvdisasm writes them, translated for execution.
 namespace simt::sass {

@@ -1,11 +1,18 @@
 #pragma once
+#include <array>
+#include <utility>
+
+#include "operations/comparisons.hpp"
 #include "sass/rows.hpp"
 
-/// Comparisons of floating-point numbers.
+/// The comparisons of machine code.
 namespace simt::sass {
 
-/// A comparison is the set of outcomes for which it holds.
-enum Outcome : uint32_t { Less = 1, Equal = 2, Greater = 4, Unordered = 8 };
+using functional::all_outcomes;
+using functional::Equal;
+using functional::Greater;
+using functional::Less;
+using functional::Unordered;
 
 /// The comparison among the modifiers, which may be LT, or LTU, which holds for NaNs too.
 inline uint32_t take_comparison(Translation& t) {
@@ -31,15 +38,19 @@ inline uint32_t take_comparison(Translation& t) {
   t.unsupported("a comparison is missing");
 }
 
+template <uint32_t outcomes, class T>
+uint32_t compared(const T* x, const T* y) {
+  return test_rows([=](uint32_t i) { return functional::compare<outcomes>(x[i], y[i]); });
+}
+template <class T, size_t... outcomes>
+constexpr auto comparisons(std::index_sequence<outcomes...>) {
+  return std::array{compared<outcomes, T>...};
+}
 /// A bit for each lane for which the comparison holds.
 template <class T>
 uint32_t compared(uint32_t outcomes, const T* x, const T* y) {
-  uint32_t holds = 0;
-  if (outcomes & Less) holds |= test_rows([&](uint32_t i) { return x[i] < y[i]; });
-  if (outcomes & Equal) holds |= test_rows([&](uint32_t i) { return x[i] == y[i]; });
-  if (outcomes & Greater) holds |= test_rows([&](uint32_t i) { return x[i] > y[i]; });
-  if (outcomes & Unordered) holds |= test_rows([&](uint32_t i) { return x[i] != x[i] || y[i] != y[i]; });
-  return holds;
+  static constexpr auto all = comparisons<T>(std::make_index_sequence<all_outcomes + 1>());
+  return all[outcomes](x, y);
 }
 
 }  // namespace simt::sass

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "functional/calls.hpp"
-#include "functional/cta.hpp"
-#include "functional/fault.hpp"
-#include "functional/grid.hpp"
+#include "machine/calls.hpp"
+#include "machine/cta.hpp"
+#include "machine/fault.hpp"
+#include "machine/grid.hpp"
+#include "operations/builtins.hpp"
+#include "operations/collectives.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
 
@@ -80,6 +82,7 @@ Op& branch(Translation& t, uint64_t address) {
 /// whose member mask is another one, and excludes them by the guard). BRA.ANY: all lanes branch if the guard
 /// holds for one.
 void translate_bra(Translation& t) {
+  if (t.operand_count() == 1) t.leaves();
   t.take("U");
   const bool any = t.take("ANY");
   t.take_one_of({"INC", "DEC"});
@@ -119,6 +122,7 @@ void translate_bra(Translation& t) {
 
 /// BRX a, offset: to the register plus the offset from the next instruction. BRXU: from a uniform register.
 void translate_brx(Translation& t) {
+  t.leaves();
   t.take_one_of({"INC", "DEC"});
   const uint32_t first = t.take_condition();
   const Place at = t.source(first);
@@ -146,6 +150,7 @@ void translate_call(Translation& t) {
 /// RET.REL a, base; RET.ABS a [, offset].
 void translate_ret(Translation& t) {
   t.take("NODEC");
+  t.leaves();
   const uint32_t first = t.take_condition();
   if (t.take_one_of({"REL", "ABS"}, 0) == 1) {
     const int64_t offset = t.operand_count() > first + 1 ? t.integer(first + 1) : 0;
@@ -198,6 +203,7 @@ void emit_system_return(Translation& t) {
 void translate_exit(Translation& t) {
   t.take_one_of({"KEEPREFCOUNT", "PREEMPTED"});
   t.take_condition();
+  t.leaves();
   t.emit(run_nothing, Control::Exit);
 }
 
@@ -275,32 +281,18 @@ void translate_end_collective(Translation& t) {
   jump(t, t.after_collective(), true, 0);
 }
 
-namespace {
-
-struct ElectDetail : Detail {
-  Truth candidates;
-  Place predicate = place::none;
-};
-
-void run_elect(Context& c, const Op& op) {
-  const auto& d = op.details<ElectDetail>();
-  const uint32_t candidates = d.candidates.bits(c) & c.mask;
-  if (op.destination != place::none)
-    map_words(c, op.destination,
-              [&](uint32_t) { return static_cast<uint32_t>(std::countr_zero(candidates)); });
-  write_predicate(c, d.predicate, candidates & (0 - candidates));
-}
-
-}  // namespace
-
 /// ELECT p, d, candidates: p holds for the first of the lanes, whose number is d.
 void translate_elect(Translation& t) {
-  ElectDetail d;
-  d.predicate = t.predicate_destination(0);
+  functional::CollectiveOperands operands;
+  operands.predicate = t.predicate_destination(0);
+  operands.a = functional::CollectiveOperands::Kind::Predicate;
   const Place to = t.operand(1).is_zero() ? place::none : t.destination(1);
-  d.candidates = t.predicate(2);
-  t.emit(run_elect).destination = to;
-  t.detail<ElectDetail>() = d;
+  const PredicateOperand candidates = t.predicate(2);
+  Op& op = t.emit(functional::run_elect);
+  op.destination = to;
+  op.a = candidates.place;
+  op.immediate = candidates.negated;
+  t.detail<functional::CollectiveOperands>() = operands;
 }
 
 namespace {
@@ -364,13 +356,25 @@ void translate_bar(Translation& t) {
   t.detail<BarrierDetail>() = d;
 }
 
-/// UCGABAR_ARV, UCGABAR_WAIT: arrival at the barrier of the cluster, and waiting for it.
-void translate_cluster_barrier(Translation& t) {
+namespace {
+
+void cluster_barrier(Translation& t, bool waits) {
   BarrierDetail d;
   d.request.cluster = true;
-  d.request.waits = t.opcode() == "UCGABAR_WAIT";
+  d.request.waits = waits;
   t.emit(run_barrier, Control::Barrier);
   t.detail<BarrierDetail>() = d;
+}
+
+}  // namespace
+
+/// UCGABAR_ARV: arrival at the barrier of the cluster.
+void translate_cluster_arrive(Translation& t) {
+  cluster_barrier(t, false);
+}
+/// UCGABAR_WAIT: waits there.
+void translate_cluster_wait(Translation& t) {
+  cluster_barrier(t, true);
 }
 
 namespace {

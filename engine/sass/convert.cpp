@@ -1,5 +1,5 @@
 /// Conversions between numbers: F2I, I2F, F2F, FRND and their packed forms.
-#include "functional/handlers.hpp"
+#include "operations/conversion.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
 #include "sass/rows.hpp"
@@ -7,6 +7,7 @@
 namespace simt::sass {
 
 using functional::Conversion;
+using functional::Rounding;
 using ptx::Type;
 
 namespace {
@@ -70,16 +71,6 @@ Place number_source(Translation& t, uint32_t index, Type type) {
 
 namespace {
 
-Op& emit_conversion(Translation& t, const Conversion& conversion, Place to, Place from) {
-  const auto handler = functional::conversion_handler(conversion);
-  if (!handler) t.unsupported("this conversion");
-  Op& op = t.emit(handler->run);
-  op.destination = to;
-  op.a = from;
-  op.immediate = handler->immediate;
-  return op;
-}
-
 void convert(Translation& t, const Conversion& conversion, uint32_t source) {
   const bool wide = ptx::bytes(conversion.to) == 8;
   const Place from = number_source(t, source, conversion.from), to = t.destination(0, wide ? 2 : 1);
@@ -88,8 +79,8 @@ void convert(Translation& t, const Conversion& conversion, uint32_t source) {
   if (wide) split(t, to, result);
 }
 
-uint8_t take_direction(Translation& t, std::initializer_list<std::string_view> names) {
-  return static_cast<uint8_t>(t.take_one_of(names, 0));
+Rounding take_rounding(Translation& t, std::initializer_list<std::string_view> names) {
+  return static_cast<Rounding>(t.take_one_of(names, 0));
 }
 
 Type take_integer(Translation& t, Type otherwise) {
@@ -111,17 +102,17 @@ void translate_i2f(Translation& t) {
   Conversion conversion;
   conversion.to = take_float(t, Type::F32);
   conversion.from = take_integer(t, Type::S32);
-  conversion.rounding = take_direction(t, {"RN", "RZ", "RM", "RP"});
+  conversion.modes.rounding = take_rounding(t, {"RN", "RZ", "RM", "RP"});
   convert(t, conversion, 1);
 }
 
 /// F2I[.FTZ][.to][.from][.rounding][.NTZ] d, a. A NaN becomes 0 with .NTZ.
 void translate_f2i(Translation& t) {
   Conversion conversion;
-  conversion.ftz = t.take("FTZ");
+  conversion.modes.ftz = t.take("FTZ");
   conversion.to = take_integer(t, Type::S32);
   conversion.from = take_float(t, Type::F32);
-  conversion.rounding = take_direction(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
+  conversion.modes.rounding = take_rounding(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
   t.take("NTZ");
   convert(t, conversion, 1);
 }
@@ -139,11 +130,11 @@ void run_pack_bytes(Context& c, const Op& op) {
 /// F2IP.U8|S8.F32[.rounding].NTZ d, a, b, c: two bytes, and the lower half of c above them.
 void translate_f2ip(Translation& t) {
   Conversion conversion;
-  conversion.ftz = t.take("FTZ");
+  conversion.modes.ftz = t.take("FTZ");
   const Type to_type = take_integer(t, Type::None);
   if ((to_type != Type::U8 && to_type != Type::S8) || !t.take("F32")) t.unsupported("this form");
   conversion.to = to_type;
-  conversion.rounding = take_direction(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
+  conversion.modes.rounding = take_rounding(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
   t.take("NTZ");
   Place bytes[2];
   for (uint32_t k = 0; k < 2; ++k) {
@@ -162,21 +153,21 @@ void translate_f2ip(Translation& t) {
 /// FRND[.FTZ][.type][.rounding] d, a: to an integral number.
 void translate_frnd(Translation& t) {
   Conversion conversion;
-  conversion.ftz = t.take("FTZ");
+  conversion.modes.ftz = t.take("FTZ");
   conversion.to = conversion.from = take_float(t, Type::F32);
-  conversion.rounding = take_direction(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
-  conversion.to_integral = true;
+  conversion.modes.rounding = take_rounding(t, {"ROUND", "TRUNC", "FLOOR", "CEIL"});
+  conversion.modes.to_integral = true;
   convert(t, conversion, 1);
 }
 
 /// F2F[.FTZ].to.from[.rounding][.SAT] d, a.
 void translate_f2f(Translation& t) {
   Conversion conversion;
-  conversion.ftz = t.take("FTZ");
+  conversion.modes.ftz = t.take("FTZ");
   conversion.to = take_float(t, Type::F32);
   conversion.from = take_float(t, Type::F32);
-  conversion.rounding = take_direction(t, {"RN", "RZ", "RM", "RP"});
-  conversion.saturates = t.take("SAT");
+  conversion.modes.rounding = take_rounding(t, {"RN", "RZ", "RM", "RP"});
+  conversion.modes.saturates = t.take("SAT");
   convert(t, conversion, 1);
 }
 
@@ -185,7 +176,7 @@ void translate_i2i(Translation& t) {
   Conversion conversion;
   conversion.to = take_integer(t, Type::S32);
   conversion.from = take_integer(t, Type::S32);
-  conversion.saturates = t.take("SAT");
+  conversion.modes.saturates = t.take("SAT");
   convert(t, conversion, 1);
 }
 
@@ -207,16 +198,11 @@ void pack(Translation& t, Place to, Place a, Place b) {
   op.b = b;
 }
 
-/// Two numbers, rounded to a half-precision type.
-void pack_halves(Translation& t, const Conversion& conversion) {
+/// Two numbers, rounded to a pair of a half-precision type.
+void convert_pair(Translation& t, const Conversion& conversion) {
   const Place to = t.destination(0);
-  Place halves[2];
-  for (uint32_t k = 0; k < 2; ++k) {
-    const Place from = number_source(t, 1 + k, Type::F32);
-    halves[k] = t.scratch(1);
-    emit_conversion(t, conversion, halves[k], from);
-  }
-  pack(t, to, halves[0], halves[1]);
+  const Place upper = number_source(t, 1, Type::F32), lower = number_source(t, 2, Type::F32);
+  emit_conversion(t, conversion, to, upper).b = lower;
 }
 
 /// One number, rounded to a half-precision type: the lower half of the result; the last operand becomes the
@@ -251,11 +237,11 @@ void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
 /// F2FP.F16.type.UNPACK_B d, a: a pair of f8 numbers. F2FP.type.F32.MERGE_C d, a, c: one number.
 void translate_f2fp(Translation& t) {
   Conversion conversion;
-  conversion.relu = t.take("RELU");
+  conversion.modes.relu = t.take("RELU");
   if (t.take("TF32")) {
     if (!t.take("F32") || !t.take("PACK_B")) t.unsupported("this form");
     conversion.to = Type::TF32;
-    conversion.rounding = take_direction(t, {"RN", "RZ"});
+    conversion.modes.rounding = take_rounding(t, {"RN", "RZ"});
     return convert(t, conversion, 1);
   }
   const int packing =
@@ -275,10 +261,11 @@ void translate_f2fp(Translation& t) {
   }
   if (conversion.from != Type::F32 || (conversion.to != Type::F16x2 && conversion.to != Type::BF16x2))
     t.unsupported("this form");
-  conversion.finite = t.take("SATFINITE");
+  conversion.modes.finite = t.take("SATFINITE");
+  conversion.modes.rounding = take_rounding(t, {"RN", "RZ", "RM", "RP"});
+  if (form == Packing::Both) return convert_pair(t, conversion);
   conversion.to = conversion.to == Type::F16x2 ? Type::F16 : Type::BF16;
-  conversion.rounding = take_direction(t, {"RN", "RZ", "RM", "RP"});
-  form == Packing::Both ? pack_halves(t, conversion) : merge_half(t, conversion);
+  merge_half(t, conversion);
 }
 
 }  // namespace simt::sass

@@ -1,5 +1,5 @@
 /// f64 arithmetic and comparison. A double is in two registers.
-#include "functional/float_operations.hpp"
+#include "operations/float_operations.hpp"
 #include "sass/comparisons.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
@@ -93,23 +93,6 @@ void run_compare(Context& c, const Op& op) {
   if (d.other_result != place::none) write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
 }
 
-struct DoubleSelectDetail : Detail {
-  DoubleSource a, b;
-  Truth least;
-};
-
-void run_extreme(Context& c, const Op& op) {
-  const auto& d = op.details<DoubleSelectDetail>();
-  const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place);
-  const uint32_t least = d.least.bits(c);
-  map_pairs(c, op.destination, [&](uint32_t i) {
-    const double x = d.a(a, i), y = d.b(b, i);
-    const double r = least >> i & 1 ? operations::Extreme<false, false, false>{}(x, y)
-                                    : operations::Extreme<true, false, false>{}(x, y);
-    return std::bit_cast<uint64_t>(functional::finished<functional::Clamp::None>(r, x, y));
-  });
-}
-
 }  // namespace
 
 void translate_dadd(Translation& t) {
@@ -167,17 +150,6 @@ void translate_dsetp(Translation& t) {
   d.with = t.predicate(4);
   t.emit(run_compare).destination = to;
   t.detail<DoubleCompareDetail>() = d;
-}
-
-/// DMNMX d, a, b, p: the minimum where p holds, else the maximum.
-void translate_dmnmx(Translation& t) {
-  DoubleSelectDetail d;
-  const Place to = t.destination(0, 2);
-  d.a = DoubleSource(t, 1);
-  d.b = DoubleSource(t, 2);
-  d.least = t.predicate(3);
-  t.emit(run_extreme).destination = to;
-  t.detail<DoubleSelectDetail>() = d;
 }
 
 }  // namespace simt::sass

@@ -1,6 +1,6 @@
 /// f32 arithmetic, comparison and the special functions.
-#include "functional/float_operations.hpp"
-#include "functional/handlers.hpp"
+#include "operations/float_operations.hpp"
+#include "operations/special_functions.hpp"
 #include "sass/comparisons.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
@@ -320,37 +320,30 @@ Place plain_source(Translation& t, uint32_t index) {
   return copy;
 }
 
-template <uint32_t f(uint32_t)>
-void run_coarse(Context& c, const Op& op) {
-  const uint32_t* a = row(c, op.a);
-  map_words(c, op.destination, [=](uint32_t i) { return f(a[i]); });
-}
-
 }  // namespace
 
-/// MUFU.function d, a. .F16, .BF16: of EX2 and TANH, the lower half of d.
+/// MUFU.function d, a. .F16, .BF16: of EX2 and TANH, the lower half of d. RCP64H and RSQ64H: of upper words.
 void translate_mufu(Translation& t) {
   using enum functional::SpecialFunction;
-  static constexpr functional::SpecialFunction functions[] = {Reciprocal, InverseRoot, Root,   Exp2,
-                                                              Log2,       Sine,        Cosine, Tanh};
+  static constexpr functional::SpecialFunction functions[] = {
+      Reciprocal, InverseRoot, Root, Exp2, Log2, SineOfTurns, CosineOfTurns, Tanh, Reciprocal, InverseRoot};
   const int which =
       t.take_one_of({"RCP", "RSQ", "SQRT", "EX2", "LG2", "SIN", "COS", "TANH", "RCP64H", "RSQ64H"});
   if (which < 0) t.unsupported("this function");
-  if (const int half = t.take_one_of({"F16", "BF16"}); half >= 0) {
-    if (functions[which % 8] != Exp2 && functions[which % 8] != Tanh) t.unsupported("this type");
-    const Place a = number_source(t, 1, half == 0 ? ptx::Type::F16 : ptx::Type::BF16), to = t.destination(0);
-    Op& op = t.emit(functional::half_function_handler(functions[which % 8], half == 1));
-    op.destination = to;
-    op.a = a;
-    return;
-  }
+  const functional::SpecialFunction function = functions[which];
+  const int half = t.take_one_of({"F16", "BF16"});
+  if (half >= 0 && function != Exp2 && function != Tanh) t.unsupported("this type");
   Handler handler = nullptr;
-  if (which < 8)
-    handler = functional::special_function_handler(functions[which]);
+  if (half >= 0)  // as PTX has them
+    handler = functional::half_function_handler(function, half == 1, false, half == 1 && function == Exp2);
+  else if (which < 8)  // MUFU.TANH takes subnormal numbers as they are
+    handler = functional::special_function_handler(function, function != Tanh);
   else
-    handler =
-        which == 8 ? run_coarse<functional::coarse_reciprocal> : run_coarse<functional::coarse_inverse_root>;
-  const Place a = plain_source(t, 1), to = t.destination(0);
+    handler = functional::upper_word_handler(function);
+  const Place a = half < 0    ? plain_source(t, 1)
+                  : half == 0 ? number_source(t, 1, ptx::Type::F16)
+                              : number_source(t, 1, ptx::Type::BF16);
+  const Place to = t.destination(0);
   Op& op = t.emit(handler);
   op.destination = to;
   op.a = a;

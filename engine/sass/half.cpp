@@ -1,5 +1,5 @@
 /// Arithmetic on pairs of f16 or bf16 numbers.
-#include "functional/float_operations.hpp"
+#include "operations/float_operations.hpp"
 #include "sass/comparisons.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
@@ -262,11 +262,12 @@ void translate_hfma2(Translation& t) {
   t.detail<HalfDetail>() = d;
 }
 
-/// HMNMX2 d, a, b, p; VHMNMX d, a, b, c, p. With .XORSIGN the extreme of the magnitudes, with the product of
-/// the signs.
-void translate_hmnmx2(Translation& t) {
+namespace {
+
+/// With .XORSIGN the extreme of the magnitudes, with the product of the signs.
+void extreme(Translation& t, uint32_t count) {
   HalfDetail d;
-  if (t.opcode() == "VHMNMX") d.count = 3;
+  d.count = count;
   const bool nan = t.take("NAN"), xorsign = t.take("XORSIGN");
   const Modes modes = take_modes(t, d);
   const Place to = t.destination(0);
@@ -282,6 +283,17 @@ void translate_hmnmx2(Translation& t) {
                       : extreme_handler<Half>(nan, xorsign, modes.ftz))
       .destination = to;
   t.detail<HalfDetail>() = d;
+}
+
+}  // namespace
+
+/// HMNMX2 d, a, b, p.
+void translate_hmnmx2(Translation& t) {
+  extreme(t, 2);
+}
+/// VHMNMX d, a, b, c, p.
+void translate_vhmnmx(Translation& t) {
+  extreme(t, 3);
 }
 
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "functional/texture_operands.hpp"
+#include "operations/texture_operands.hpp"
 #include "sass/translation.hpp"
 
 namespace simt::sass {

@@ -8,10 +8,10 @@ namespace simt::sass {
 using Semantics = void(Translation&);
 
 // integer.cpp
-Semantics translate_iadd3, translate_imad, translate_lea, translate_shf, translate_lop3, translate_isetp,
-    translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc, translate_flo,
-    translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff, translate_vabsdiff4,
-    translate_viadd, translate_viaddmnmx, translate_vimnmx3;
+Semantics translate_iadd3, translate_imad, translate_lea, translate_iscadd, translate_shf, translate_lop3,
+    translate_isetp, translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc,
+    translate_flo, translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff,
+    translate_vabsdiff4, translate_viadd, translate_viaddmnmx, translate_vimnmx3;
 // moves.cpp
 Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r,
     translate_r2p, translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc,
@@ -20,13 +20,13 @@ Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translat
 Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, translate_fset, translate_fsel,
     translate_fmnmx, translate_mufu, translate_fchk;
 // double.cpp
-Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp, translate_dmnmx;
+Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp;
 // convert.cpp
 Semantics translate_i2f, translate_f2i, translate_f2ip, translate_frnd, translate_f2f, translate_i2i,
     translate_f2fp;
 // half.cpp
-Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_hsetp2,
-    translate_hset2;
+Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_vhmnmx,
+    translate_hsetp2, translate_hset2;
 // tensor.cpp
 Semantics translate_hmma, translate_qmma, translate_imma, translate_bmma, translate_dmma, translate_ldsm,
     translate_stsm, translate_movm, translate_group_product, translate_warpgroup;
@@ -37,16 +37,18 @@ Semantics translate_atomic, translate_query_space;
 // async.cpp
 Semantics translate_copy_async, translate_store_async;
 // bulk.cpp
-Semantics translate_bulk_copy, translate_bulk_reduction, translate_bulk_prefetch, translate_tensor_copy;
+Semantics translate_bulk_copy, translate_bulk_reduction, translate_bulk_prefetch, translate_tensor_load,
+    translate_tensor_store, translate_tensor_prefetch, translate_tensor_reduction;
 // texture.cpp
-Semantics translate_fetch, translate_texture_query;
+Semantics translate_sample, translate_texel, translate_gather, translate_sample_gradients,
+    translate_texture_query;
 // surface.cpp
 Semantics translate_surface;
 // control.cpp
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_bssy,
     translate_bsync, translate_break, translate_warpsync, translate_end_collective, translate_bar,
     translate_b2r, translate_trap, translate_set_registers, translate_yield, translate_nanosleep,
-    translate_depbar, translate_elect, translate_cluster_barrier;
+    translate_depbar, translate_elect, translate_cluster_arrive, translate_cluster_wait;
 // mbarrier.cpp
 Semantics translate_syncs, translate_arrives, translate_old_arrive, translate_rpcmov;
 

@@ -1,10 +1,21 @@
 /// Integer arithmetic, comparison, shifts and bits, on general and uniform registers alike.
-#include <bit>
-
+#include "operations/integers.hpp"
+#include "operations/words.hpp"
+#include "sass/comparisons.hpp"
 #include "sass/instructions.hpp"
-#include "sass/rows.hpp"
 
 namespace simt::sass {
+
+using functional::run_binary;
+using functional::run_ternary;
+using functional::run_unary;
+// What PTX calls by the same names.
+using functional::BitMask;
+using functional::Extend;
+using functional::Max;
+using functional::Min;
+using functional::Sad;
+
 namespace {
 
 /// Index of the first source: after the result and the predicates that precede the sources.
@@ -142,13 +153,6 @@ void run_sum_of_two(Context& c, const Op& op) {
   map_words(c, op.destination, [=](uint32_t i) { return (a[i] ^ fa) + (b[i] ^ fb) + plus; });
 }
 
-void run_sums_of_halves(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  map_words(c, op.destination, [=](uint32_t i) {
-    return ((a[i] + b[i]) & 0xffffu) | (((a[i] & 0xffff0000u) + (b[i] & 0xffff0000u)) & 0xffff0000u);
-  });
-}
-
 }  // namespace
 
 /// VIADD[.16x2] d, a, b.
@@ -161,7 +165,8 @@ void translate_viadd(Translation& t) {
   d.b = Flipped(t, 2);
   d.plus = d.a.plus + d.b.plus;
   if (halves && (d.a.flip || d.b.flip)) t.unsupported("a negated operand");
-  Op& op = t.emit(halves ? run_sums_of_halves : run_sum_of_two);
+  Op& op =
+      t.emit(halves ? run_binary<functional::Halves<functional::Add, uint16_t>, uint32_t> : run_sum_of_two);
   op.destination = to;
   op.a = d.a.place;
   op.b = d.b.place;
@@ -194,10 +199,8 @@ void run_product(Context& c, const Op& op) {
 
 template <bool is_signed>
 inline uint64_t wide_product(uint32_t a, uint32_t b) {
-  if constexpr (is_signed)
-    return static_cast<uint64_t>(int64_t{static_cast<int32_t>(a)} * static_cast<int32_t>(b));
-  else
-    return uint64_t{a} * b;
+  using T = std::conditional_t<is_signed, int32_t, uint32_t>;
+  return static_cast<uint64_t>(functional::MulWide{}(static_cast<T>(a), static_cast<T>(b)));
 }
 
 /// Upper half of a * b + c, with a 64-bit c: ptxas adds the upper half of c this way.
@@ -358,29 +361,31 @@ void translate_lea(Translation& t) {
   t.detail<LeaDetail>() = d;
 }
 
+namespace {
+
+void run_scaled_sum(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const auto shift = static_cast<uint32_t>(op.immediate);
+  map_words(c, op.destination, [=](uint32_t i) { return (a[i] << shift) + b[i]; });
+}
+
+}  // namespace
+
+/// ISCADD d, a, b, shift: (a << shift) + b.
+void translate_iscadd(Translation& t) {
+  const int64_t shift = t.integer(3);
+  if (shift < 0 || shift > 31) t.unsupported("a shift beyond 31");
+  const Place to = t.destination(0), a = t.source(1), b = t.source(2);
+  Op& op = t.emit(run_scaled_sum);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  op.immediate = shift;
+}
+
 // --- SHF --------------------------------------------------------------------------------------------------
 
 namespace {
-
-/// The funnel shift of {c, a}; shifts by more than the width give zeros or signs, unless they wrap.
-template <bool left, bool is_signed>
-struct Funnel {
-  bool high = false, wraps = false;
-  uint32_t bits = 32;
-
-  uint32_t operator()(uint32_t a, uint32_t n, uint32_t c) const {
-    n = wraps ? n & (bits - 1) : std::min(n, bits);
-    const uint64_t x = a | uint64_t{c} << 32;
-    uint64_t shifted;
-    if constexpr (left)
-      shifted = n >= 64 ? 0 : x << n;
-    else if constexpr (is_signed)
-      shifted = static_cast<uint64_t>(static_cast<int64_t>(x) >> std::min(n, 63u));
-    else
-      shifted = n >= 64 ? 0 : x >> n;
-    return static_cast<uint32_t>(high ? shifted >> 32 : shifted);
-  }
-};
 
 template <class F>
 struct FunnelDetail : Detail {
@@ -391,20 +396,16 @@ template <class F>
 void run_funnel(Context& c, const Op& op) {
   const F f = op.details<FunnelDetail<F>>().funnel;
   const uint32_t *a = row(c, op.a), *n = row(c, op.b), *e = row(c, op.c);
-  map_words(c, op.destination, [=](uint32_t i) { return f(a[i], n[i], e[i]); });
+  map_words(c, op.destination, [=](uint32_t i) { return f(a[i], e[i], n[i]); });
 }
 
-/// Shifts of one word by a constant below 32: Op::immediate.
-enum class Shift : uint8_t { Left, Right, SignedRight };
-template <Shift shift>
+/// Shifts of one word by a constant: Op::immediate.
+template <class F, class T>
 void run_shift(Context& c, const Op& op) {
   const uint32_t* a = row(c, op.a);
   const auto n = static_cast<uint32_t>(op.immediate);
-  map_words(c, op.destination, [=](uint32_t i) {
-    if constexpr (shift == Shift::Left) return a[i] << n;
-    if constexpr (shift == Shift::Right) return a[i] >> n;
-    return static_cast<uint32_t>(static_cast<int32_t>(a[i]) >> n);
-  });
+  map_words(c, op.destination,
+            [=](uint32_t i) { return static_cast<uint32_t>(F{}(static_cast<T>(a[i]), n)); });
 }
 
 }  // namespace
@@ -423,12 +424,14 @@ void translate_shf(Translation& t) {
     op.a = from;
     op.immediate = amount.value;
   };
-  if (by_constant && left && !high) return simple(run_shift<Shift::Left>, a);
+  using functional::Funnel;
+  using functional::ShiftLeft;
+  using functional::ShiftRight;
+  if (by_constant && left && !high) return simple(run_shift<ShiftLeft, uint32_t>, a);
   if (by_constant && !left && high)
-    return simple(is_signed ? run_shift<Shift::SignedRight> : run_shift<Shift::Right>, c);
+    return simple(is_signed ? run_shift<ShiftRight, int32_t> : run_shift<ShiftRight, uint32_t>, c);
   const auto general = [&](auto funnel) {
     using F = decltype(funnel);
-    funnel.high = high;
     funnel.wraps = wraps;
     funnel.bits = type >= 2 ? 64 : 32;
     Op& op = t.emit(run_funnel<F>);
@@ -439,172 +442,65 @@ void translate_shf(Translation& t) {
     t.detail<FunnelDetail<F>>().funnel = funnel;
   };
   if (left)
-    general(Funnel<true, false>{});
+    high ? general(Funnel<true, true, false>{}) : general(Funnel<true, false, false>{});
   else if (is_signed)
-    general(Funnel<false, true>{});
+    high ? general(Funnel<false, true, true>{}) : general(Funnel<false, false, true>{});
   else
-    general(Funnel<false, false>{});
+    high ? general(Funnel<false, true, false>{}) : general(Funnel<false, false, false>{});
 }
 
 // --- LOP3 -------------------------------------------------------------------------------------------------
 
-namespace {
-
-struct LogicDetail : Detail {
-  uint32_t table = 0;
-  Place result = place::none;  ///< predicate: the result is not 0, or `other` holds
-  Truth other;
-  bool both = false;  ///< .PAND: and `other` holds
-};
-
-enum class Logic : uint8_t { And, Or, Xor, Not, AndNot, Any };
-
-inline uint32_t by_table(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
-  uint32_t result = 0;
-  for (uint32_t k = 0; k < 8; ++k) {
-    const uint32_t minterm = (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
-    result |= minterm & (0u - (table >> k & 1));
-  }
-  return result;
-}
-
-template <Logic logic>
-void run_logic(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
-  const auto& d = op.details<LogicDetail>();
-  const uint32_t table = d.table;
-  alignas(64) uint32_t value[warp_lanes];
-  for (uint32_t i = 0; i < warp_lanes; ++i) {
-    if constexpr (logic == Logic::And)
-      value[i] = a[i] & b[i];
-    else if constexpr (logic == Logic::Or)
-      value[i] = a[i] | b[i];
-    else if constexpr (logic == Logic::Xor)
-      value[i] = a[i] ^ b[i];
-    else if constexpr (logic == Logic::Not)
-      value[i] = ~b[i];
-    else if constexpr (logic == Logic::AndNot)
-      value[i] = a[i] & ~b[i];
-    else
-      value[i] = by_table(table, a[i], b[i], e[i]);
-  }
-  write_lanes(c, c.lanes<uint32_t>(op.destination), value);
-  if (d.result == place::none) return;
-  const uint32_t not_zero = test_rows([&](uint32_t i) { return value[i] != 0; });
-  write_predicate(c, d.result, d.both ? not_zero & d.other.bits(c) : not_zero | d.other.bits(c));
-}
-
-}  // namespace
-
 /// LOP3.LUT [p,] d, a, b, c, table, p.
 void translate_lop3(Translation& t) {
-  LogicDetail d;
   t.take("LUT");
-  d.both = t.take("PAND");
+  const bool both = t.take("PAND");
   uint32_t first = 0;
-  if (t.is_predicate(0)) d.result = t.predicate_destination(first++);
+  const Place truth = t.is_predicate(0) ? t.predicate_destination(first++) : place::none;
   const Place to = t.destination(first);
   const Flipped a(t, first + 1), b(t, first + 2), c(t, first + 3);
   if (a.flip | b.flip | c.flip) t.unsupported("an inverted operand");
-  d.table = static_cast<uint32_t>(t.integer(first + 4)) & 0xff;
-  if (t.is_predicate(first + 5)) d.other = t.predicate(first + 5);
-  Handler handler = run_logic<Logic::Any>;
-  switch (d.table) {
-    case 0xc0:
-      handler = run_logic<Logic::And>;
-      break;
-    case 0xfc:
-      handler = run_logic<Logic::Or>;
-      break;
-    case 0x3c:
-      handler = run_logic<Logic::Xor>;
-      break;
-    case 0x33:
-      handler = run_logic<Logic::Not>;
-      break;
-    case 0x30:
-      handler = run_logic<Logic::AndNot>;
-      break;
-    default:
-      break;
-  }
-  Op& op = t.emit(handler);
-  op.destination = to;
+  const Handler logic = functional::logic3_handler(static_cast<uint32_t>(t.integer(first + 4)) & 0xff);
+  const bool combines = t.is_predicate(first + 5);
+  const PredicateOperand other = combines ? t.predicate(first + 5) : PredicateOperand{};
+  if (truth != place::none && !combines) t.unsupported("a predicate is missing");
+  Op& op = t.emit(truth == place::none ? logic : functional::run_logic_test);
+  op.destination = truth == place::none ? to : truth;
   op.a = a.place;
   op.b = b.place;
   op.c = c.place;
-  t.detail<LogicDetail>() = d;
+  if (truth == place::none) return;
+  auto& d = t.detail<functional::LogicTest>();
+  d.logic = logic;
+  d.result = to;
+  d.combined = other;
+  d.is_or = !both;
 }
 
 // --- ISETP ------------------------------------------------------------------------------------------------
 
 namespace {
 
-enum class Compare : uint8_t { F, Lt, Eq, Le, Gt, Ne, Ge, T };
-
 struct CompareDetail : Detail {
   Place other_result = place::none;  ///< of the negated comparison
   Truth with;
   Truth lower;  ///< .EX: the comparison of the lower halves
   Combine combine = Combine::And;
-  Compare compare = Compare::F;
+  uint32_t outcomes = 0;
 };
-
-template <class T>
-uint32_t comparison(Compare compare, const uint32_t* a, const uint32_t* b) {
-  const auto test = [&](auto f) {
-    return test_rows([&](uint32_t i) { return f(static_cast<T>(a[i]), static_cast<T>(b[i])); });
-  };
-  switch (compare) {
-    case Compare::F:
-      return 0;
-    case Compare::Lt:
-      return test([](T x, T y) { return x < y; });
-    case Compare::Eq:
-      return test([](T x, T y) { return x == y; });
-    case Compare::Le:
-      return test([](T x, T y) { return x <= y; });
-    case Compare::Gt:
-      return test([](T x, T y) { return x > y; });
-    case Compare::Ne:
-      return test([](T x, T y) { return x != y; });
-    case Compare::Ge:
-      return test([](T x, T y) { return x >= y; });
-    case Compare::T:
-      break;
-  }
-  return ~0u;
-}
 
 /// T: how the words compare.
 template <class T>
 void run_compare(Context& c, const Op& op) {
   const auto& d = op.details<CompareDetail>();
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  uint32_t holds;
-  if (d.lower.place == place::none) {
-    holds = comparison<T>(d.compare, a, b);
-  } else {
-    const uint32_t equal = comparison<T>(Compare::Eq, a, b), lower = d.lower.bits(c);
-    switch (d.compare) {
-      case Compare::Lt:
-      case Compare::Le:
-        holds = comparison<T>(Compare::Lt, a, b) | (equal & lower);
-        break;
-      case Compare::Gt:
-      case Compare::Ge:
-        holds = comparison<T>(Compare::Gt, a, b) | (equal & lower);
-        break;
-      case Compare::Eq:
-        holds = equal & lower;
-        break;
-      case Compare::Ne:
-        holds = ~equal | lower;
-        break;
-      default:
-        holds = comparison<T>(d.compare, a, b);
-    }
-  }
+  const auto test = [&](uint32_t outcomes) {
+    return compared(outcomes, reinterpret_cast<const T*>(a), reinterpret_cast<const T*>(b));
+  };
+  // Where the upper halves are equal, the lower ones decide.
+  const bool decides = d.lower.place != place::none && d.outcomes != 0 && d.outcomes != all_outcomes;
+  const uint32_t holds =
+      decides ? test(d.outcomes & ~Equal) | (test(Equal) & d.lower.bits(c)) : test(d.outcomes);
   const uint32_t with = d.with.bits(c);
   write_predicate(c, op.destination, combined(d.combine, holds, with));
   if (d.other_result != place::none) write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
@@ -615,9 +511,8 @@ void run_compare(Context& c, const Op& op) {
 /// ISETP.compare p, p, a, b, p [, p].
 void translate_isetp(Translation& t) {
   CompareDetail d;
-  const int compare = t.take_one_of({"F", "LT", "EQ", "LE", "GT", "NE", "GE", "T"});
-  if (compare < 0) t.unsupported("a comparison is missing");
-  d.compare = static_cast<Compare>(compare);
+  d.outcomes = take_comparison(t);
+  if (d.outcomes == (Less | Greater)) d.outcomes |= Unordered;  // one operation, and no integers are
   const bool is_signed = !t.take("U32");
   d.combine = take_combine(t);
   const bool extended = t.take("EX");
@@ -644,6 +539,20 @@ struct SelectDetail : Detail {
   uint32_t flip_b = 0, plus = 0;
 };
 
+/// The lesser or the greater; `relu`: 0 if it is negative.
+template <class T>
+T extreme(bool least, bool relu, T x, T y) {
+  const T r = least ? Min{}(x, y) : Max{}(x, y);
+  return relu && static_cast<std::make_signed_t<T>>(r) < 0 ? T{0} : r;
+}
+template <class T>
+uint32_t extreme_halves(bool least, bool relu, uint32_t x, uint32_t y) {
+  const auto one = [&](uint32_t p, uint32_t q) {
+    return uint32_t{static_cast<uint16_t>(extreme(least, relu, static_cast<T>(p), static_cast<T>(q)))};
+  };
+  return one(x, y) | one(x >> 16, y >> 16) << 16;
+}
+
 template <class T>
 void run_extreme(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
@@ -651,25 +560,8 @@ void run_extreme(Context& c, const Op& op) {
   const uint32_t least = d.chooses.bits(c);
   const bool relu = d.relu;
   map_words(c, op.destination, [=](uint32_t i) {
-    const auto x = static_cast<T>(a[i]), y = static_cast<T>(b[i]);
-    const auto r = static_cast<uint32_t>(least >> i & 1 ? std::min(x, y) : std::max(x, y));
-    return relu && static_cast<int32_t>(r) < 0 ? 0 : r;
-  });
-}
-
-template <class T>
-void run_extreme_halves(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  const auto& d = op.details<SelectDetail>();
-  const uint32_t least = d.chooses.bits(c);
-  const bool relu = d.relu;
-  map_words(c, op.destination, [=](uint32_t i) {
-    const auto extreme = [&](uint32_t x, uint32_t y) {
-      const auto p = static_cast<T>(x), q = static_cast<T>(y);
-      const T r = least >> i & 1 ? std::min(p, q) : std::max(p, q);
-      return uint32_t{static_cast<uint16_t>(relu && static_cast<int16_t>(r) < 0 ? T{0} : r)};
-    };
-    return extreme(a[i], b[i]) | extreme(a[i] >> 16, b[i] >> 16) << 16;
+    if constexpr (sizeof(T) == 2) return extreme_halves<T>(least >> i & 1, relu, a[i], b[i]);
+    return static_cast<uint32_t>(extreme(least >> i & 1, relu, static_cast<T>(a[i]), static_cast<T>(b[i])));
   });
 }
 
@@ -677,11 +569,6 @@ void run_select(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
   const uint32_t chosen = op.details<SelectDetail>().chooses.bits(c);
   map_words(c, op.destination, [=](uint32_t i) { return chosen >> i & 1 ? a[i] : b[i]; });
-}
-
-void run_absolute(Context& c, const Op& op) {
-  const uint32_t* a = row(c, op.a);
-  map_words(c, op.destination, [=](uint32_t i) { return static_cast<int32_t>(a[i]) < 0 ? 0 - a[i] : a[i]; });
 }
 
 Op& two_sources(Translation& t, Handler handler) {
@@ -695,126 +582,23 @@ Op& two_sources(Translation& t, Handler handler) {
   return op;
 }
 
-template <class F>
-void run_unary(Context& c, const Op& op) {
+/// Of a source that may be inverted: Op::immediate.
+template <class F, class T>
+void run_of_flipped(Context& c, const Op& op) {
   const uint32_t* a = row(c, op.a);
   const auto flip = static_cast<uint32_t>(op.immediate);
-  map_words(c, op.destination, [=](uint32_t i) { return F{}(a[i] ^ flip); });
+  map_words(c, op.destination,
+            [=](uint32_t i) { return static_cast<uint32_t>(F{}(static_cast<T>(a[i] ^ flip))); });
 }
-template <class F>
+template <class F, class T = uint32_t>
 void one_source(Translation& t, uint32_t index) {
   const Place to = t.destination(0);
   const Flipped a(t, index);
   if (a.plus) t.unsupported("a negated operand");
-  Op& op = t.emit(run_unary<F>);
+  Op& op = t.emit(run_of_flipped<F, T>);
   op.destination = to;
   op.a = a.place;
   op.immediate = a.flip;
-}
-
-struct Population {
-  uint32_t operator()(uint32_t x) const { return static_cast<uint32_t>(std::popcount(x)); }
-};
-struct Reversed {
-  uint32_t operator()(uint32_t x) const {
-    x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
-    x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
-    x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
-    return __builtin_bswap32(x);
-  }
-};
-/// The position of the highest bit that differs from the sign, or of the highest 1; all ones if there is
-/// none. `from_top`: counted from the top.
-template <bool is_signed, bool from_top>
-struct LeadingOne {
-  uint32_t operator()(uint32_t x) const {
-    if (is_signed && static_cast<int32_t>(x) < 0) x = ~x;
-    if (x == 0) return ~0u;
-    const auto zeros = static_cast<uint32_t>(std::countl_zero(x));
-    return from_top ? zeros : 31 - zeros;
-  }
-};
-
-/// Bytes of {b, a} chosen by nibbles of the selector; bit 3 of a nibble repeats the byte's sign.
-inline uint32_t permuted(uint32_t a, uint32_t selector, uint32_t b) {
-  const uint64_t bytes = a | uint64_t{b} << 32;
-  uint32_t result = 0;
-  for (uint32_t k = 0; k < 4; ++k) {
-    const uint32_t choice = selector >> (4 * k) & 15;
-    uint32_t byte = static_cast<uint32_t>(bytes >> (8 * (choice & 7))) & 0xff;
-    if (choice & 8) byte = byte & 0x80 ? 0xff : 0;
-    result |= byte << (8 * k);
-  }
-  return result;
-}
-void run_permute(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *s = row(c, op.b), *b = row(c, op.c);
-  map_words(c, op.destination, [=](uint32_t i) { return permuted(a[i], s[i], b[i]); });
-}
-
-/// The modes of PRMT, as selectors of the default mode by the two low bits of the selector operand.
-constexpr uint32_t permute_modes[][4] = {{0x3210, 0x4321, 0x5432, 0x6543},   // F4E
-                                         {0x5670, 0x6701, 0x7012, 0x0123},   // B4E
-                                         {0x0000, 0x1111, 0x2222, 0x3333},   // RC8
-                                         {0x3210, 0x3211, 0x3222, 0x3333},   // ECL
-                                         {0x0000, 0x1110, 0x2210, 0x3210},   // ECR
-                                         {0x1010, 0x3232, 0x1010, 0x3232}};  // RC16
-void run_permute_by_mode(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *s = row(c, op.b), *b = row(c, op.c);
-  const auto& selectors = permute_modes[op.immediate];
-  map_words(c, op.destination, [&](uint32_t i) { return permuted(a[i], selectors[s[i] & 3], b[i]); });
-}
-
-/// `width` ones from bit `start` on.
-template <bool wraps>
-void run_mask(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  map_words(c, op.destination, [=](uint32_t i) {
-    const uint32_t start = wraps ? a[i] & 31 : a[i], width = wraps ? b[i] & 31 : b[i];
-    const uint32_t ones = width >= 32 ? ~0u : (1u << width) - 1;
-    return start >= 32 ? 0 : ones << start;
-  });
-}
-
-/// The low `b` bits of a, sign- or zero-extended.
-template <bool is_signed, bool wraps>
-void run_extend(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  map_words(c, op.destination, [=](uint32_t i) {
-    const uint32_t bits = wraps ? b[i] & 31 : std::min(b[i], 32u);
-    if (bits == 0) return 0u;
-    const uint32_t shift = 32 - bits;
-    return is_signed ? static_cast<uint32_t>(static_cast<int32_t>(a[i] << shift) >> shift)
-                     : a[i] << shift >> shift;
-  });
-}
-
-struct DotDetail : Detail {
-  bool signed_a = false, signed_b = false, halves = false, upper = false;
-};
-void run_dot(Context& c, const Op& op) {
-  const auto& d = op.details<DotDetail>();
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
-  const auto element = [](uint32_t word, uint32_t bits, uint32_t k, bool is_signed) {
-    const uint32_t raised = word << (32 - bits * (k + 1));
-    return is_signed ? int64_t{static_cast<int32_t>(raised) >> (32 - bits)} : int64_t{raised >> (32 - bits)};
-  };
-  map_words(c, op.destination, [&](uint32_t i) {
-    int64_t sum = e[i];
-    for (uint32_t k = 0; k < (d.halves ? 2u : 4u); ++k)
-      sum += element(a[i], d.halves ? 16 : 8, k, d.signed_a) *
-             element(b[i], 8, d.halves && d.upper ? k + 2 : k, d.signed_b);
-    return static_cast<uint32_t>(sum);
-  });
-}
-
-void run_absolute_difference(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
-  const bool is_signed = op.immediate != 0;
-  map_words(c, op.destination, [=](uint32_t i) {
-    const bool less = is_signed ? static_cast<int32_t>(a[i]) < static_cast<int32_t>(b[i]) : a[i] < b[i];
-    return (less ? b[i] - a[i] : a[i] - b[i]) + e[i];
-  });
 }
 
 /// The absolute differences of four bytes each, or their sum and c.
@@ -824,8 +608,8 @@ void run_byte_differences(Context& c, const Op& op) {
   map_words(c, op.destination, [=](uint32_t i) {
     uint32_t bytes = 0, sum = e[i];
     for (uint32_t k = 0; k < 32; k += 8) {
-      const int32_t difference = int32_t{static_cast<T>(a[i] >> k)} - int32_t{static_cast<T>(b[i] >> k)};
-      const auto magnitude = static_cast<uint32_t>(difference < 0 ? -difference : difference);
+      const auto magnitude = static_cast<uint32_t>(functional::AbsoluteDifference{}(
+          int32_t{static_cast<T>(a[i] >> k)}, int32_t{static_cast<T>(b[i] >> k)}));
       bytes |= magnitude << k;
       sum += magnitude;
     }
@@ -838,8 +622,8 @@ void run_byte_differences(Context& c, const Op& op) {
 /// IMNMX, VIMNMX d, a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
 void translate_imnmx(Translation& t) {
   const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2"}, 0);
-  static constexpr Handler handlers[] = {run_extreme<int32_t>, run_extreme<uint32_t>,
-                                         run_extreme_halves<int16_t>, run_extreme_halves<uint16_t>};
+  static constexpr Handler handlers[] = {run_extreme<int32_t>, run_extreme<uint32_t>, run_extreme<int16_t>,
+                                         run_extreme<uint16_t>};
   const bool relu = t.take("RELU");
   const Truth least = t.predicate(3);
   two_sources(t, handlers[type]);
@@ -850,7 +634,7 @@ void translate_imnmx(Translation& t) {
 
 namespace {
 
-/// The extreme of a + b and c, or of all three.
+/// The extreme of a + b and c, or of all three; of halves, if T has 16 bits.
 template <class T, bool adds>
 void run_extreme_of_three(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
@@ -859,29 +643,18 @@ void run_extreme_of_three(Context& c, const Op& op) {
   const bool relu = d.relu;
   const uint32_t flip_b = d.flip_b, plus = d.plus;
   map_words(c, op.destination, [=](uint32_t i) {
-    const auto extreme = [&](T x, T y) { return least >> i & 1 ? std::min(x, y) : std::max(x, y); };
-    const T z = static_cast<T>(e[i]);
-    const T r = adds ? extreme(static_cast<T>(a[i] + (b[i] ^ flip_b) + plus), z)
-                     : extreme(extreme(static_cast<T>(a[i]), static_cast<T>(b[i])), z);
-    return static_cast<uint32_t>(relu && static_cast<int32_t>(r) < 0 ? T{0} : r);
-  });
-}
-
-/// The same of both halves.
-template <class T, bool adds>
-void run_extreme_of_three_halves(Context& c, const Op& op) {
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b), *e = row(c, op.c);
-  const auto& d = op.details<SelectDetail>();
-  const uint32_t least = d.chooses.bits(c);
-  const bool relu = d.relu;
-  map_words(c, op.destination, [=](uint32_t i) {
-    const auto half = [&](uint32_t x, uint32_t y, uint32_t z) {
-      const auto extreme = [&](T p, T q) { return least >> i & 1 ? std::min(p, q) : std::max(p, q); };
-      const T first = adds ? static_cast<T>(x + y) : extreme(static_cast<T>(x), static_cast<T>(y));
-      const T r = extreme(first, static_cast<T>(z));
-      return uint32_t{static_cast<uint16_t>(relu && static_cast<int16_t>(r) < 0 ? T{0} : r)};
-    };
-    return half(a[i], b[i], e[i]) | half(a[i] >> 16, b[i] >> 16, e[i] >> 16) << 16;
+    const bool lesser = least >> i & 1;
+    const uint32_t y = b[i] ^ flip_b;
+    if constexpr (sizeof(T) == 2) {
+      using functional::Add;
+      const uint32_t first =
+          adds ? functional::Halves<Add, T>{}(a[i], y) : extreme_halves<T>(lesser, false, a[i], y);
+      return extreme_halves<T>(lesser, relu, first, e[i]);
+    } else {
+      const T first = adds ? static_cast<T>(a[i] + y + plus)
+                           : extreme(lesser, false, static_cast<T>(a[i]), static_cast<T>(y));
+      return static_cast<uint32_t>(extreme(lesser, relu, first, static_cast<T>(e[i])));
+    }
   });
 }
 
@@ -889,7 +662,7 @@ template <bool adds>
 void extreme_of_three(Translation& t) {
   static constexpr Handler handlers[] = {
       run_extreme_of_three<int32_t, adds>, run_extreme_of_three<uint32_t, adds>,
-      run_extreme_of_three_halves<int16_t, adds>, run_extreme_of_three_halves<uint16_t, adds>};
+      run_extreme_of_three<int16_t, adds>, run_extreme_of_three<uint16_t, adds>};
   const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2"}, 0);
   const bool relu = t.take("RELU"), halves = type >= 2;
   const Truth least = t.predicate(4);
@@ -928,7 +701,7 @@ void translate_sel(Translation& t) {
 
 void translate_iabs(Translation& t) {
   const Place to = t.destination(0), a = t.source(1);
-  Op& op = t.emit(run_absolute);
+  Op& op = t.emit(run_unary<functional::Abs, int32_t>);
   op.destination = to;
   op.a = a;
 }
@@ -936,64 +709,70 @@ void translate_iabs(Translation& t) {
 /// PRMT d, a, selector, b.
 void translate_prmt(Translation& t) {
   const int mode = t.take_one_of({"F4E", "B4E", "RC8", "ECL", "ECR", "RC16"});
-  const Place c = t.source(3);
-  Op& op = two_sources(t, mode < 0 ? run_permute : run_permute_by_mode);
-  op.c = c;
-  op.immediate = mode;
+  const Place to = t.destination(0);
+  const Flipped a(t, 1), b(t, 3);
+  const Operand& selector = t.operand(2);
+  if (a.flip | b.flip) t.unsupported("a negated operand");
+  const bool fixed = selector.kind == OperandKind::Integer;
+  const Place chosen = t.source(2);
+  Op& op = t.emit(fixed ? functional::run_permute_fixed : functional::permute_handler(mode));
+  op.destination = to;
+  op.a = a.place;
+  op.b = b.place;
+  op.c = chosen;
+  if (fixed) op.immediate = functional::permute_selector(mode, static_cast<uint32_t>(selector.value));
 }
 
 void translate_popc(Translation& t) {
-  one_source<Population>(t, 1);
+  one_source<functional::PopulationCount>(t, 1);
 }
 
 /// FLO d, [p,] a. p: there is such a bit.
 void translate_flo(Translation& t) {
   const bool is_signed = !t.take("U32"), from_top = t.take("SH");
   if (t.operand_count() > 2) t.unsupported("a second result");
+  using functional::FindLeading;
   if (is_signed)
-    from_top ? one_source<LeadingOne<true, true>>(t, 1) : one_source<LeadingOne<true, false>>(t, 1);
+    from_top ? one_source<FindLeading<true>, int32_t>(t, 1) : one_source<FindLeading<false>, int32_t>(t, 1);
   else
-    from_top ? one_source<LeadingOne<false, true>>(t, 1) : one_source<LeadingOne<false, false>>(t, 1);
+    from_top ? one_source<FindLeading<true>>(t, 1) : one_source<FindLeading<false>>(t, 1);
 }
 
 void translate_brev(Translation& t) {
-  one_source<Reversed>(t, 1);
+  one_source<functional::Reverse>(t, 1);
 }
 
 /// BMSK d, start, width.
 void translate_bmsk(Translation& t) {
   const bool wraps = t.take_one_of({"C", "W"}, 0) == 1;
-  two_sources(t, wraps ? run_mask<true> : run_mask<false>);
+  two_sources(t, wraps ? run_binary<BitMask<true>, uint32_t> : run_binary<BitMask<false>, uint32_t>);
 }
 
 /// SGXT d, a, bits.
 void translate_sgxt(Translation& t) {
   const bool is_signed = !t.take("U32"), wraps = t.take_one_of({"C", "W"}, 0) == 1;
-  two_sources(t, is_signed ? wraps ? run_extend<true, true> : run_extend<true, false>
-                 : wraps   ? run_extend<false, true>
-                           : run_extend<false, false>);
+  two_sources(t, is_signed ? wraps ? run_binary<Extend<true>, int32_t> : run_binary<Extend<false>, int32_t>
+                 : wraps   ? run_binary<Extend<true>, uint32_t>
+                           : run_binary<Extend<false>, uint32_t>);
 }
 
 /// IDP.4A.A.B, IDP.2A.half.A.B d, a, b, c: dot products of bytes, or of halves and bytes.
 void translate_idp(Translation& t) {
-  DotDetail d;
-  d.halves = t.take_one_of({"4A", "2A"}) == 1;
-  if (d.halves) d.upper = t.take_one_of({"LO", "HI"}, 0) == 1;
+  const bool halves = t.take_one_of({"4A", "2A"}) == 1;
+  const bool upper = halves && t.take_one_of({"LO", "HI"}, 0) == 1;
   const auto sign = [&] { return t.take_next().starts_with("S"); };
-  d.signed_a = sign();
-  d.signed_b = sign();
+  const bool a_signed = sign(), b_signed = sign();
   const Place c = t.source(3);
-  two_sources(t, run_dot).c = c;
-  t.detail<DotDetail>() = d;
+  two_sources(t, halves ? functional::dot2_handler(upper, a_signed, b_signed)
+                        : functional::dot4_handler(a_signed, b_signed))
+      .c = c;
 }
 
 /// VABSDIFF d, a, b, c.
 void translate_vabsdiff(Translation& t) {
   const bool is_signed = !t.take("U32");
   const Place c = t.source(3);
-  Op& op = two_sources(t, run_absolute_difference);
-  op.c = c;
-  op.immediate = is_signed;
+  two_sources(t, is_signed ? run_ternary<Sad, int32_t> : run_ternary<Sad, uint32_t>).c = c;
 }
 
 /// VABSDIFF4[.U8] d, a, b, c: c only counts with .ACC.

@@ -1,7 +1,7 @@
 /// mbarriers: SYNCS, RPCMOV, ARRIVES, and ATOMS.ARRIVE before sm_90.
-#include "functional/mbarrier.hpp"
+#include "operations/mbarrier.hpp"
 
-#include "functional/fault.hpp"
+#include "machine/fault.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
 

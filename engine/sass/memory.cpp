@@ -1,6 +1,7 @@
 /// Loads and stores in all spaces, loads from constant banks, fences, and what only affects timing.
-#include "functional/fault.hpp"
-#include "functional/memory_access.hpp"
+#include "machine/fault.hpp"
+#include "machine/launch_values.hpp"
+#include "operations/memory_access.hpp"
 #include "sass/instructions.hpp"
 #include "sass/ordering.hpp"
 #include "sass/rows.hpp"
@@ -28,13 +29,6 @@ namespace {
 
 void run_nothing(Context&, const Op&) {}
 
-AccessSpace space_of(std::string_view opcode) {
-  if (opcode == "LDG" || opcode == "STG") return AccessSpace::Global;
-  if (opcode == "LDS" || opcode == "STS") return AccessSpace::Shared;
-  if (opcode == "LDL" || opcode == "STL") return AccessSpace::Local;
-  return AccessSpace::Generic;
-}
-
 /// Takes the width; the register count is `elements` where elements have a word.
 void take_width(Translation& t, AccessDetail& d) {
   static constexpr uint32_t bytes[] = {1, 1, 2, 2, 4, 8, 16};
@@ -47,7 +41,7 @@ void take_width(Translation& t, AccessDetail& d) {
 
 void access(Translation& t, bool load) {
   AccessDetail d;
-  d.space = space_of(t.opcode());
+  d.space = t.space();
   const bool strong = take_ordering(t);
   take_width(t, d);
   const uint32_t value = load ? 0 : 1;
@@ -86,6 +80,7 @@ namespace {
 
 struct ConstantDetail : Detail {
   uint32_t bank = 0, words = 1, bytes = 4;
+  uint32_t sm = 0;  ///< the architecture of the code
   int64_t offset = 0;
   bool is_signed = false;
   bool timed = false;  ///< its addresses are
@@ -97,8 +92,22 @@ struct ConstantDetail : Detail {
   }
 };
 
+/// What a launch puts into bank 0 before the parameters, from a byte on.
+uint32_t launch_word(const Context& c, const ConstantDetail& d, uint32_t at, int lane) {
+  const uint32_t begin = at & ~3u;
+  const auto value = functional::launch_value_at(d.sm, begin);
+  if (!value)
+    throw functional::Fault(
+        "illegal instruction",
+        "what sm_" + std::to_string(d.sm) + " holds in c[0x0][" + functional::hex(begin) + "] is not known",
+        lane);
+  return functional::value_of(*c.grid, *value) >> 8 * (at - begin);
+}
+
 /// Beyond the bank, hardware reads zeros.
-uint32_t constant_word(const ConstantDetail& d, const std::vector<std::byte>& bank, uint32_t at) {
+uint32_t constant_word(const Context& c, const ConstantDetail& d, uint32_t at, int lane) {
+  if (d.bank == 0 && at < functional::parameters_begin(d.sm)) return d.extended(launch_word(c, d, at, lane));
+  const std::vector<std::byte>& bank = c.grid->constant_bank(d.bank);
   uint32_t word = 0;
   if (at < bank.size()) std::memcpy(&word, bank.data() + at, std::min<size_t>(d.bytes, bank.size() - at));
   return d.extended(word);
@@ -117,14 +126,13 @@ void run_load_fixed_constant(Context& c, const Op& op) {
 
 void run_load_constant(Context& c, const Op& op) {
   const auto& d = op.details<ConstantDetail>();
-  const std::vector<std::byte>& bank = c.grid->constant_bank(d.bank);
   const uint32_t* index = row(c, op.a);
   alignas(64) uint32_t value[4][warp_lanes] = {};
   alignas(64) uint64_t address[warp_lanes] = {};
   each_lane(c, [&](int lane) {
     const auto at = static_cast<uint32_t>(d.offset) + index[lane];
     address[lane] = c.grid->constant_address(d.bank) + at;
-    for (uint32_t k = 0; k < d.words; ++k) value[k][lane] = constant_word(d, bank, at + 4 * k);
+    for (uint32_t k = 0; k < d.words; ++k) value[k][lane] = constant_word(c, d, at + 4 * k, lane);
   });
   for (uint32_t k = 0; k < d.words; ++k)
     write_lanes(c, c.lanes<uint32_t>(op.destination + k * place::register_bytes), value[k]);
@@ -148,6 +156,7 @@ void translate_load_constant(Translation& t) {
     t.unsupported("this constant");
   d.bank = o.bank;
   d.offset = o.value;
+  d.sm = t.sm();
   const Place to = t.destination(0, d.words);
   Place index = place::none;
   if (by_lane && o.base != Operand::zero) index = t.general(o.base, 1, false);

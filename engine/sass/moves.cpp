@@ -1,8 +1,7 @@
 /// Moves: between registers of all kinds, special registers, predicates, and lanes of a warp.
-#include "functional/calls.hpp"
-#include "functional/collective.hpp"
-#include "functional/grid.hpp"
-#include "functional/handlers.hpp"
+#include "machine/grid.hpp"
+#include "operations/collectives.hpp"
+#include "operations/special_registers.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
 #include "sass/rows.hpp"
@@ -10,8 +9,9 @@
 namespace simt::sass {
 
 using functional::CollectiveOperands;
-using functional::DeferredAccess;
+using functional::SpecialForm;
 using functional::SpecialRegister;
+using functional::Vote;
 
 namespace {
 
@@ -27,13 +27,6 @@ void move(Translation& t, Place to, Place from, uint32_t words = 1) {
   Op& op = t.emit(words == 1 ? run_move<1> : run_move<2>);
   op.destination = to;
   op.a = from;
-}
-
-void splat(Context& c, Place destination, uint32_t words, uint64_t value) {
-  for (uint32_t k = 0; k < words; ++k) {
-    const auto word = static_cast<uint32_t>(value >> (32 * k));
-    map_words(c, destination + k * place::register_bytes, [=](uint32_t) { return word; });
-  }
 }
 
 }  // namespace
@@ -52,28 +45,6 @@ void translate_mov(Translation& t) {
 // --- special registers ------------------------------------------------------------------------------------
 
 namespace {
-
-template <uint32_t words>
-void run_special(Context& c, const Op& op) {
-  splat(c, op.destination, words, functional::special_register_value(c, op.immediate));
-}
-
-/// With timing, a clock shows the cycle of its issue, which is not yet known.
-template <uint32_t words>
-void perform_clock(Context& c, DeferredAccess& access) {
-  const uint64_t value = functional::clock_register_value(c, access.op->immediate, access.value[0][0]);
-  splat(c, access.op->destination, words, value);
-}
-template <uint32_t words>
-void run_clock(Context& c, const Op& op) {
-  if (c.deferred) {
-    c.deferred->mask = c.mask;
-    c.deferred->of_clock = true;
-    c.deferred->perform = perform_clock<words>;
-    return;
-  }
-  splat(c, op.destination, words, functional::clock_register_value(c, op.immediate, c.now()));
-}
 
 struct Named {
   std::string_view name, ptx;
@@ -131,9 +102,8 @@ void special(Translation& t, uint32_t words) {
     if (words == 2 && name == "globaltimer_lo") name = "globaltimer";
     const SpecialRegister which = *functional::special_register(name);
     if (which.is_clock) t.order_matters();
-    Op& op = t.emit(which.is_clock ? words == 1 ? run_clock<1> : run_clock<2>
-                    : words == 1   ? run_special<1>
-                                   : run_special<2>);
+    Op& op = t.emit(
+        functional::special_register_handler(which, words == 1 ? SpecialForm::Word : SpecialForm::Rows));
     op.destination = to;
     op.immediate = which.number;
     return;
@@ -164,7 +134,7 @@ struct FirstLaneDetail : Detail {
 /// The warp has one uniform register, though only some lanes may take part.
 void run_first_lane(Context& c, const Op& op) {
   const uint32_t lanes = op.details<FirstLaneDetail>().guard.bits(c) & c.mask;
-  if (lanes) splat(c, op.destination, 1, row(c, op.a)[std::countr_zero(lanes)]);
+  if (lanes) functional::splat(c, op.destination, row(c, op.a)[std::countr_zero(lanes)]);
 }
 
 /// Lanes whose value is not the one moved, or that were such lanes.
@@ -331,7 +301,7 @@ void translate_shfl(Translation& t) {
   CollectiveOperands operands;
   if (t.operand(0).index != Operand::true_predicate) operands.predicate = t.predicate_destination(0);
   const Place to = t.destination(1), a = t.source(2), b = t.source(3), c = t.source(4);
-  Op& op = t.emit(functional::shuffle_handler(mode));
+  Op& op = t.emit(functional::shuffle_handler(static_cast<functional::Shuffle>(mode)));
   op.destination = to;
   op.a = a;
   op.b = b;
@@ -339,43 +309,28 @@ void translate_shfl(Translation& t) {
   t.detail<CollectiveOperands>() = operands;
 }
 
-namespace {
-
-enum class Vote : uint8_t { All, Any, Equal };
-
-struct VoteDetail : Detail {
-  Truth truth;
-  Vote vote = Vote::All;
-  Place ballot = place::none, result = place::none;
-};
-
-void run_vote(Context& c, const Op& op) {
-  const auto& d = op.details<VoteDetail>();
-  const uint32_t bits = d.truth.bits(c) & c.mask;
-  const bool holds = d.vote == Vote::All   ? bits == c.mask
-                     : d.vote == Vote::Any ? bits != 0
-                                           : bits == 0 || bits == c.mask;
-  if (d.ballot != place::none) splat(c, d.ballot, 1, bits);
-  if (d.result != place::none) write_predicate(c, d.result, holds ? ~0u : 0);
-}
-
-}  // namespace
-
 /// VOTE.mode [d,] p, p: d is the ballot.
 void translate_vote(Translation& t) {
-  VoteDetail d;
-  const int vote = t.take_one_of({"ALL", "ANY", "EQ"});
-  if (vote < 0) t.unsupported("this vote");
-  d.vote = static_cast<Vote>(vote);
+  const int mode = t.take_one_of({"ALL", "ANY", "EQ"});
+  if (mode < 0) t.unsupported("this vote");
   uint32_t next = 0;
-  if (!t.is_predicate(0)) d.ballot = t.destination(next++);
+  const Place ballot = t.is_predicate(0) ? place::none : t.destination(next++);
+  Place result = place::none;
   if (t.operand_count() > next + 1) {
-    if (t.operand(next).index != Operand::true_predicate) d.result = t.predicate_destination(next);
+    if (t.operand(next).index != Operand::true_predicate) result = t.predicate_destination(next);
     ++next;
   }
-  d.truth = t.predicate(next);
-  t.emit(run_vote);
-  t.detail<VoteDetail>() = d;
+  const PredicateOperand p = t.predicate(next);
+  const auto emit = [&](Vote vote, Place to) {
+    Op& op = t.emit(functional::vote_handler(vote));
+    op.destination = to;
+    op.a = p.place;
+    op.immediate = p.negated;
+  };
+  // The ballot first: the result may be written to the predicate that is voted on.
+  if (ballot != place::none) emit(Vote::Ballot, ballot);
+  if (result != place::none) emit(static_cast<Vote>(mode), result);
+  if (ballot == place::none && result == place::none) translate_nothing(t);
 }
 
 /// MATCH.ANY[.U64] d, a; MATCH.ALL[.U64] p, d, a.
@@ -397,11 +352,12 @@ void translate_match(Translation& t) {
 
 /// REDUX[.op][.S32] d, a.
 void translate_redux(Translation& t) {
-  const int operation = t.take_one_of({"SUM", "MIN", "MAX", "AND", "OR", "XOR"}, 3);
+  const auto reduction = static_cast<functional::Reduction>(
+      t.take_one_of({"SUM", "MIN", "MAX", "AND", "OR", "XOR"}, static_cast<int>(functional::Reduction::And)));
   const bool is_signed = t.take("S32");
   t.take("U32");
   const Place to = t.destination(0), a = t.source(1);
-  Op& op = t.emit(functional::reduction_handler(operation, is_signed));
+  Op& op = t.emit(functional::reduction_handler(reduction, is_signed));
   op.destination = to;
   op.a = a;
 }
@@ -418,7 +374,7 @@ void translate_lepc(Translation& t) {
 namespace {
 
 void run_clear(Context& c, const Op& op) {
-  splat(c, op.destination, 1, 0);
+  functional::splat(c, op.destination, 0u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-#include "functional/lanes.hpp"
+#include "machine/lanes.hpp"
 #include "sass/translation.hpp"
 
 /// Loops over the lanes of rows: a row holds one word per lane, a 64-bit value is in two rows. All that an

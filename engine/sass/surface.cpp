@@ -1,5 +1,5 @@
 /// Loads, stores and reductions on surfaces.
-#include "functional/surfaces.hpp"
+#include "operations/surfaces.hpp"
 #include "sass/handles.hpp"
 #include "sass/instructions.hpp"
 #include "sass/ordering.hpp"
@@ -36,7 +36,8 @@ void take_surface_type(Translation& t, SurfaceDetail& d, bool reduces) {
 /// SULD d, address, handle; SUST, SURED address, a, handle. Coordinates: x (in bytes with .BA), y, z or the
 /// layer.
 void translate_surface(Translation& t) {
-  const bool loads = t.opcode() == "SULD", reduces = t.opcode() == "SURED";
+  const bool loads = t.what().operation == Operation::Load,
+             reduces = t.what().operation == Operation::Reduction;
   SurfaceDetail d;
   const bool by_bytes = t.take("BA");
   t.take("D");

@@ -1,10 +1,9 @@
 /// Tensor cores: HMMA, QMMA, IMMA, DMMA, BMMA, those of warpgroups, and moves of tiles: LDSM, STSM, MOVM.
 /// Registers hold matrices as in PTX.
-#include <charconv>
-
-#include "functional/group_product.hpp"
-#include "functional/matrix_product.hpp"
-#include "functional/tiles.hpp"
+#include "isa/tensor_shape.hpp"
+#include "operations/group_product.hpp"
+#include "operations/quad_pairs.hpp"
+#include "operations/tiles.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
 #include "sass/rows.hpp"
@@ -18,16 +17,11 @@ using ptx::Type;
 
 namespace {
 
-struct NamedShape {
-  std::string_view name;
-  MatrixShape shape;
-};
-
-template <size_t count>
-MatrixShape take_shape(Translation& t, const NamedShape (&shapes)[count]) {
-  for (const NamedShape& known : shapes)
-    if (t.take(known.name)) return known.shape;
-  t.unsupported("this shape");
+MatrixShape take_shape(Translation& t, std::initializer_list<std::string_view> names) {
+  const int which = t.take_one_of(names);
+  if (which < 0) t.unsupported("this shape");
+  const auto [m, n, k] = product_shape(names.begin()[which]);
+  return {m, n, k};
 }
 
 /// Rows of consecutive registers.
@@ -110,11 +104,9 @@ void translate_quad_pairs(Translation& t) {
 
 /// HMMA[.SP].shape.F32|F16[.BF16|.TF32] d, a, b, c [, metadata, selector].
 void translate_hmma(Translation& t) {
-  static constexpr NamedShape shapes[] = {
-      {"16832", {16, 8, 32}}, {"16816", {16, 8, 16}}, {"1688", {16, 8, 8}}, {"1684", {16, 8, 4}}};
   if (t.take("884")) return translate_quad_pairs(t);
   RegisterProduct product;
-  product.shape = take_shape(t, shapes);
+  product.shape = take_shape(t, {"16832", "16816", "1688", "1684"});
   const Type d = t.take_one_of({"F16", "F32"}, 0) == 1 ? Type::F32 : Type::F16;
   const int input = t.take_one_of({"BF16", "TF32"});
   const Type a = input < 0 ? Type::F16 : input == 0 ? Type::BF16 : Type::TF32;
@@ -125,10 +117,8 @@ void translate_hmma(Translation& t) {
 
 /// QMMA[.SP].shape.F32|F16.type.type d, a, b, c [, metadata, selector].
 void translate_qmma(Translation& t) {
-  static constexpr NamedShape shapes[] = {
-      {"16816", {16, 8, 16}}, {"16832", {16, 8, 32}}, {"16864", {16, 8, 64}}};
   RegisterProduct product;
-  product.shape = take_shape(t, shapes);
+  product.shape = take_shape(t, {"16816", "16832", "16864"});
   const Type d = t.take_one_of({"F16", "F32"}, 0) == 1 ? Type::F32 : Type::F16;
   const auto [a, b] = take_small_types(t);
   product.types = {d, a, b, d};
@@ -138,12 +128,9 @@ void translate_qmma(Translation& t) {
 
 /// IMMA[.SP].shape.type.type[.SAT] d, a, b, c [, metadata, selector].
 void translate_imma(Translation& t) {
-  static constexpr NamedShape shapes[] = {{"8816", {8, 8, 16}},   {"16816", {16, 8, 16}},
-                                          {"16832", {16, 8, 32}}, {"8832", {8, 8, 32}},
-                                          {"16864", {16, 8, 64}}, {"168128", {16, 8, 128}}};
   static constexpr Type types[] = {Type::U8, Type::S8, Type::U4, Type::S4};
   RegisterProduct product;
-  product.shape = take_shape(t, shapes);
+  product.shape = take_shape(t, {"8816", "16816", "16832", "8832", "16864", "168128"});
   const auto input = [&] {
     const int type = t.take_next_of({"U8", "S8", "U4", "S4"});
     if (type < 0) t.unsupported("a type is missing");
@@ -158,10 +145,8 @@ void translate_imma(Translation& t) {
 
 /// BMMA.shape.AND.POPC|XOR.POPC d, a, b, c.
 void translate_bmma(Translation& t) {
-  static constexpr NamedShape shapes[] = {
-      {"88128", {8, 8, 128}}, {"168128", {16, 8, 128}}, {"168256", {16, 8, 256}}};
   RegisterProduct product;
-  product.shape = take_shape(t, shapes);
+  product.shape = take_shape(t, {"88128", "168128", "168256"});
   product.exclusive = t.take_one_of({"AND", "XOR"}, 0) == 1;
   t.take("POPC");
   product.types = {Type::S32, Type::B1, Type::B1, Type::S32};
@@ -178,17 +163,9 @@ struct NamedType {
 
 /// 64xNxK.
 MatrixShape take_group_shape(Translation& t) {
-  const std::string_view text = t.take_next();
-  MatrixShape shape{};
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  for (uint32_t* const number : {&shape.m, &shape.n, &shape.k}) {
-    const auto [next, error] = std::from_chars(at, end, *number);
-    if (error != std::errc() || (number != &shape.k && (next == end || *next != 'x')))
-      t.unsupported("its shape is missing");
-    at = next == end ? end : next + 1;
-  }
-  return shape;
+  const auto [m, n, k] = product_shape(t.take_next());
+  if (m == 0) t.unsupported("its shape is missing");
+  return {m, n, k};
 }
 
 template <size_t count>
@@ -199,7 +176,7 @@ Type take_named(Translation& t, const NamedType (&types)[count], Type otherwise)
 }
 
 functional::ProductTypes take_group_types(Translation& t) {
-  if (t.opcode() == "IGMMA") {
+  if (t.row().also.elements == Elements::Integer8) {
     static constexpr Type types[] = {Type::S8, Type::U8};
     const int a = t.take_next_of({"S8", "U8"}), b = t.take_next_of({"S8", "U8"});
     if (a < 0 || b < 0) t.unsupported("a type is missing");
@@ -207,7 +184,7 @@ functional::ProductTypes take_group_types(Translation& t) {
   }
   static constexpr NamedType results[] = {{"F32", Type::F32}, {"F16", Type::F16}};
   const Type d = take_named(t, results, Type::None);
-  if (t.opcode() == "QGMMA") {
+  if (t.row().also.elements == Elements::Float8) {
     const auto [a, b] = take_small_types(t);
     return {d, a, b, d};
   }
@@ -304,11 +281,10 @@ std::vector<Place> doubles(Translation& t, uint32_t index, uint32_t count) {
 
 /// DMMA.shape[.rounding] d, a, b, c.
 void translate_dmma(Translation& t) {
-  static constexpr NamedShape shapes[] = {
-      {"8x8x4", {8, 8, 4}}, {"16x8x4", {16, 8, 4}}, {"16x8x8", {16, 8, 8}}, {"16x8x16", {16, 8, 16}}};
+  // sm_80 to sm_89 have but one, as 884.
   static constexpr int directions[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   RegisterProduct product;
-  product.shape = take_shape(t, shapes);
+  product.shape = take_shape(t, {"884", "8x8x4", "16x8x4", "16x8x8", "16x8x16"});
   product.types = {Type::F64, Type::F64, Type::F64, Type::F64};
   product.rounding = directions[t.take_one_of({"RN", "RZ", "RM", "RP"}, 0)];
   const MatrixShape& shape = product.shape;
@@ -338,7 +314,7 @@ void move_tiles(Translation& t, bool load) {
   d.base = address.base;
   const Place first = load ? t.destination(0, d.count) : t.source(1, d.count);
   for (uint32_t k = 0; k < d.count; ++k) d.places[k] = first + k * place::register_bytes;
-  Op& op = t.emit(load ? functional::load_tiles_handler() : functional::store_tiles_handler());
+  Op& op = t.emit(load ? functional::run_load_tiles : functional::run_store_tiles);
   functional::set_address(op, address);
   if (load) op.destination = first;
   t.detail<TilesDetail>() = d;
@@ -359,7 +335,7 @@ void translate_movm(Translation& t) {
   t.take("16");
   if (!t.take("MT88")) t.unsupported("this form");
   const Place to = t.destination(0), a = t.source(1);
-  Op& op = t.emit(functional::transpose_tile_handler());
+  Op& op = t.emit(functional::run_transpose_tile);
   op.destination = to;
   op.a = a;
 }

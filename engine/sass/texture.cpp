@@ -1,7 +1,8 @@
 /// Fetches from textures, and queries of their size.
 #include <bit>
 
-#include "functional/fetch.hpp"
+#include "operations/fetch.hpp"
+#include "operations/texture_query.hpp"
 #include "sass/handles.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
@@ -99,18 +100,17 @@ void run_resident(Context& c, const Op& op) {
   write_predicate(c, op.destination, 0);
 }
 
-}  // namespace
+enum class Fetch { Sample, Texel, Gather, Gradients };
 
 /// TEX, TLD, TLD4, TXD [p,] d, d, a [, b], handle, geometry [, mask]. a: coordinates, of arrays the layer
 /// first (after them in TXD); b: level or derivatives, then offsets. p: whether texels were not resident.
 /// With .B the handle is not an operand but the first word of b, in TXD of a.
-void translate_fetch(Translation& t) {
+void fetch(Translation& t, Fetch kind) {
   FetchDetail d;
   using Level = FetchDetail::Level;
-  const std::string_view opcode = t.opcode();
   t.take("SCR");
   t.take("CL");
-  const bool gathers = opcode == "TLD4", gradients = opcode == "TXD";
+  const bool gathers = kind == Fetch::Gather, gradients = kind == Fetch::Gradients;
   // The component comes before another B.
   if (gathers) d.component = t.take_next_of({"R", "G", "B", "A"}, 0);
   const uint32_t in_register = t.take("B") ? 1 : 0;
@@ -119,7 +119,7 @@ void translate_fetch(Translation& t) {
   if (gradients) d.level_from = Level::Gradients;
   if (!gathers && !gradients && level < 0) t.unsupported("derivatives of neighbouring threads");
   const bool has_offsets = t.take("AOFFI");
-  d.integer_coordinates = opcode == "TLD";
+  d.integer_coordinates = kind == Fetch::Texel;
 
   const uint32_t first = t.is_predicate(0) ? 1 : 0;
   // Places of the handle and the geometry, counted from the end, where the mask may be.
@@ -168,6 +168,21 @@ void translate_fetch(Translation& t) {
     const Place p = t.predicate_destination(0);
     t.emit(run_resident).destination = p;
   }
+}
+
+}  // namespace
+
+void translate_sample(Translation& t) {
+  fetch(t, Fetch::Sample);
+}
+void translate_texel(Translation& t) {
+  fetch(t, Fetch::Texel);
+}
+void translate_gather(Translation& t) {
+  fetch(t, Fetch::Gather);
+}
+void translate_sample_gradients(Translation& t) {
+  fetch(t, Fetch::Gradients);
 }
 
 namespace {

@@ -5,8 +5,8 @@
 #include <iterator>
 #include <string>
 
-#include "functional/calls.hpp"
-#include "functional/launch_values.hpp"
+#include "machine/calls.hpp"
+#include "machine/launch_values.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
 
@@ -87,23 +87,30 @@ uint32_t Frame::bytes(uint32_t scratch_rows) const {
   return scratch() + scratch_rows * place::register_bytes;
 }
 
+Frame Frame::joined(const Frame& other) const {
+  return {std::max(registers, other.registers), std::max(uniforms, other.uniforms),
+          std::max(barriers, other.barriers)};
+}
+
 Translation::Translation(const Module& module, Translated& result)
-    : module_(module), result_(result), sm_(module.sm) {}
+    : BasicTranslation(result.program), module_(module), result_(result), sm_(module.sm) {}
 
 void Translation::begin(uint32_t section, uint32_t index) {
   section_ = section;
   index_ = index;
   line_ = &module_.sections[section].lines[index];
   const std::string_view text = line_->opcode;
-  opcode_ = text.substr(0, text.find('.'));
+  row_ = &opcode_row(text);
   modifiers_.clear();
   for (size_t dot = text.find('.'); dot != std::string_view::npos;) {
     const size_t next = text.find('.', dot + 1);
     modifiers_.push_back(text.substr(dot + 1, next - dot - 1));
     dot = next;
   }
-  taken_ = placed_ = looked_at_ = 0;
+  BasicTranslation::begin(modifiers_);
+  placed_ = looked_at_ = 0;
   raw_ = {};
+  leaves_ = false;
   raw_.source_line = line_->source_line;
   raw_.control = ControlBits::of(line_->high);
   bearer_ = UINT32_MAX;
@@ -148,49 +155,22 @@ void Translation::begin_system_function(size_t instruction) {
   scratch_now_ = 0;
 }
 
-bool Translation::has(std::string_view modifier) const {
-  return std::find(modifiers_.begin(), modifiers_.end(), modifier) != modifiers_.end();
-}
-
-bool Translation::take(std::string_view modifier) {
-  for (size_t i = 0; i < modifiers_.size(); ++i) {
-    if (modifiers_[i] != modifier || (taken_ >> i & 1)) continue;
-    taken_ |= uint64_t{1} << i;
-    return true;
+AccessSpace Translation::space() const {
+  switch (what().space) {
+    case MemorySpace::Global:
+      return AccessSpace::Global;
+    case MemorySpace::Shared:
+      return AccessSpace::Shared;
+    case MemorySpace::Local:
+      return AccessSpace::Local;
+    default:
+      return AccessSpace::Generic;
   }
-  return false;
-}
-
-int Translation::take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise) {
-  int index = 0;
-  for (const std::string_view m : modifiers) {
-    if (take(m)) return index;
-    ++index;
-  }
-  return otherwise;
-}
-
-int Translation::take_next_of(std::initializer_list<std::string_view> modifiers, int otherwise) {
-  for (size_t i = 0; i < modifiers_.size(); ++i) {
-    const auto at = std::find(modifiers.begin(), modifiers.end(), modifiers_[i]);
-    if (at == modifiers.end() || (taken_ >> i & 1)) continue;
-    taken_ |= uint64_t{1} << i;
-    return static_cast<int>(at - modifiers.begin());
-  }
-  return otherwise;
-}
-
-std::string_view Translation::take_next() {
-  for (size_t i = 0; i < modifiers_.size(); ++i) {
-    if (taken_ >> i & 1) continue;
-    taken_ |= uint64_t{1} << i;
-    return modifiers_[i];
-  }
-  return {};
 }
 
 void Translation::take_all() {
-  taken_ = looked_at_ = ~uint64_t{0};
+  take_all_modifiers();
+  looked_at_ = ~uint64_t{0};
 }
 
 const Operand& Translation::at(uint32_t index) const {
@@ -212,8 +192,8 @@ const Operand& Translation::placed(uint32_t index) {
 }
 
 void Translation::check_all_used() const {
-  for (size_t k = 0; k < modifiers_.size(); ++k)
-    if (!(taken_ >> k & 1)) unsupported("the modifier ." + std::string(modifiers_[k]) + " is not supported");
+  if (const std::string_view left = untaken(); !left.empty())
+    unsupported("the modifier ." + std::string(left) + " is not supported");
   for (uint32_t k = 0; k < operands_.size(); ++k) {
     if (looked_at_ >> k & 1) continue;
     const Operand& o = operands_[k];
@@ -260,15 +240,10 @@ Place Translation::constant(std::initializer_list<uint32_t> words) {
   const std::vector<uint32_t> key(words);
   const auto [known, is_new] = constants_.try_emplace(key);
   if (!is_new) return known->second;
-  auto& lines = program().constants;
-  const size_t offset = lines.size() * sizeof(functional::Line);
-  lines.resize(lines.size() + key.size() * place::register_bytes / sizeof(functional::Line));
-  auto* row = reinterpret_cast<uint32_t*>(reinterpret_cast<std::byte*>(lines.data()) + offset);
-  for (const uint32_t word : key) {
-    std::fill_n(row, warp_lanes, word);
-    row += warp_lanes;
-  }
-  return known->second = place::constants | static_cast<Place>(offset);
+  auto word = key.begin();
+  known->second = append_constant(*word, word_bytes);  // the other rows follow it
+  while (++word != key.end()) append_constant(*word, word_bytes);
+  return known->second;
 }
 
 Place Translation::launch_row(uint32_t bank, uint32_t offset, uint32_t words) {
@@ -496,14 +471,8 @@ Place Translation::scratch(uint32_t words) {
 }
 
 Op& Translation::emit(Handler handler, Control control) {
-  Op op;
-  op.run = handler;
-  op.control = control;
-  op.guard = guard_.place;
-  op.guard_negated = guard_.negated;
-  program().code.push_back(op);
-  program().origins.push_back({section_, static_cast<uint32_t>(section_begin_[section_] + index_)});
-  return program().code.back();
+  return append(handler, control, guard_,
+                {section_, static_cast<uint32_t>(section_begin_[section_] + index_)});
 }
 
 PredicateOperand Translation::take_guard(Op& op) {
@@ -534,9 +503,9 @@ bool Translation::holds_policy(uint32_t descriptor) const {
       return k < line.operands.size() && (line.operands[k] == low || line.operands[k] == high);
     };
     if (!writes(0) && !(writes(1) && line.operands[0].starts_with("UP"))) continue;
-    const bool loads = line.opcode.starts_with("ULDC.64") || line.opcode.starts_with("LDCU.64");
+    const bool pair = has_modifiers(line.opcode, "64");
     constexpr std::string_view bank = "c[0x0][0x";
-    if (!loads || line.operands.size() < 2 || !line.operands[1].starts_with(bank)) return true;
+    if (!pair || line.operands.size() < 2 || !line.operands[1].starts_with(bank)) return true;
     const std::string_view offset = std::string_view(line.operands[1]).substr(bank.size());
     uint32_t at = 0;
     std::from_chars(offset.data(), offset.data() + offset.size(), at, 16);

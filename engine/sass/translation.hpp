@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "functional/translator.hpp"
+#include "isa/opcode.hpp"
+#include "machine/access.hpp"
+#include "machine/basic_translation.hpp"
 #include "sass/code.hpp"
 #include "sass/operand.hpp"
 #include "sass/stored_parameters.hpp"
@@ -19,6 +21,7 @@ namespace simt::sass {
 /// Registers in Lowering::touched.
 constexpr uint32_t predicate_flag = 0x10000, uniform_flag = 0x20000, uniform_predicate_flag = 0x30000;
 
+using functional::AccessSpace;
 using functional::Address;
 using functional::Context;
 using functional::Control;
@@ -48,6 +51,7 @@ struct Frame {
   Place after_collective() const;  ///< two rows: where each lane goes on at ENDCOLLECTIVE
   Place scratch() const;           ///< rows of the instruction being executed
   uint32_t bytes(uint32_t scratch_rows) const;
+  Frame joined(const Frame& other) const;  ///< with room for what either holds
 };
 
 /// One machine instruction being translated to Ops; passed to the functions that translate opcodes. It takes
@@ -57,18 +61,13 @@ struct Frame {
 /// its operands are resolved.
 ///
 /// Uniform registers hold a value per lane like others: lanes that diverge do not see each other's.
-class Translation {
+class Translation : public functional::BasicTranslation {
  public:
   uint32_t sm() const { return sm_; }
-  std::string_view opcode() const { return opcode_; }  ///< without modifiers
-  bool take(std::string_view modifier);
-  bool has(std::string_view modifier) const;
-  /// Index of the first of these that the instruction has, or `otherwise`.
-  int take_one_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
-  /// As `take_one_of`, for the first of them in the instruction.
-  int take_next_of(std::initializer_list<std::string_view> modifiers, int otherwise = -1);
-  /// The next modifier not yet taken, whatever it is; empty if there is none.
-  std::string_view take_next();
+  const OpcodeRow& row() const { return *row_; }
+  const OpcodeClass& what() const { return row_->classes.newest(); }
+  /// Of an access to memory, by its class.
+  AccessSpace space() const;
   /// All modifiers and operands: whatever they are, they change nothing.
   void take_all();
 
@@ -104,8 +103,6 @@ class Translation {
   int64_t integer(uint32_t index) const;
   /// The 32 bits that instructions with an immediate hold.
   uint32_t immediate_bits() const { return static_cast<uint32_t>(line_->low >> 32); }
-  uint64_t low() const { return line_->low; }
-  uint64_t high() const { return line_->high; }
   /// Address operand in global, generic, shared or local memory: Base::Pair or Base::Narrow. May emit an Op
   /// that adds registers. narrow: in shared memory, though the instruction has the modifier .E.
   Address address(uint32_t index, bool narrow = false);
@@ -134,19 +131,6 @@ class Translation {
   Op& emit(Handler handler, Control control = Control::None);
   /// Removes the guard of an Op just emitted, which then decides itself what to do for which lanes.
   PredicateOperand take_guard(Op& op);
-  template <class D>
-  D& detail() {
-    auto owned = std::make_unique<D>();
-    D& d = *owned;
-    program().details.push_back(std::move(owned));
-    program().code.back().detail = &d;
-    return d;
-  }
-  /// Makes a detail that was built elsewhere that of the Op just emitted.
-  void take_detail(std::unique_ptr<Detail> detail) {
-    program().code.back().detail = detail.get();
-    program().details.push_back(std::move(detail));
-  }
   /// The Op just emitted branches to an address once all code is translated.
   void branches_to(uint64_t address) { branches_.emplace_back(program().code.size() - 1, address); }
   /// The Op just emitted accesses memory: `bytes` per lane.
@@ -154,9 +138,10 @@ class Translation {
   /// Immediates that the timing model uses: barrier number and threads, groups to wait for.
   RawInstruction& timed() { return raw_; }
   void order_matters();
+  /// Lanes that execute it do not go on at the next instruction.
+  void leaves() { leaves_ = true; }
   /// The section calls functions whose addresses it finds in registers.
   void calls_by_register() { by_register_.insert(section_); }
-  functional::Program& program() { return result_.program; }
 
   [[noreturn]] void unsupported(const std::string& why) const;
 
@@ -186,14 +171,14 @@ class Translation {
   uint32_t index_ = 0;  ///< of the instruction in its section
   Frame frame_;
   const Line* line_ = nullptr;
-  std::string_view opcode_;
+  const OpcodeRow* row_ = nullptr;
   std::vector<std::string_view> modifiers_;
-  uint64_t taken_ = 0;
   std::vector<Operand> operands_;
   uint64_t placed_ = 0;             ///< operands of which the place was asked for
   mutable uint64_t looked_at_ = 0;  ///< operands that were asked for whole
   PredicateOperand guard_;
   RawInstruction raw_;
+  bool leaves_ = false;
   uint32_t slot_ = 0;                      ///< of the operand being resolved
   uint32_t bearer_ = UINT32_MAX;           ///< Op that accesses memory
   std::vector<uint32_t> reads_, writes_;   ///< as in Lowering::touched

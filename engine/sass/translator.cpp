@@ -3,9 +3,9 @@
 #include <cctype>
 #include <charconv>
 
-#include "functional/calls.hpp"
-#include "functional/round_up.hpp"
-#include "instructions/sass.hpp"
+#include "machine/calls.hpp"
+#include "machine/round_up.hpp"
+#include "operations/builtins.hpp"
 #include "sass/instructions.hpp"
 #include "sass/translation.hpp"
 
@@ -36,9 +36,17 @@ class Translator {
     list();
     shares_rows_ = std::any_of(module_.sections.begin(), module_.sections.end(),
                                [](const Section& section) { return !section.is_kernel; });
-    for (uint32_t s = 0; s < module_.sections.size(); ++s) section(s);
     if (shares_rows_)
-      for (functional::FunctionCode& code : program().functions) code.constant_words = t_.constant_words_;
+      for (const Section& section : module_.sections) widest_ = widest_.joined(frame_of(section));
+    for (uint32_t s = 0; s < module_.sections.size(); ++s) section(s);
+    if (!shares_rows_) return;
+    uint32_t frame_bytes = 0;
+    for (const functional::FunctionCode& code : program().functions)
+      frame_bytes = std::max(frame_bytes, code.frame_bytes);
+    for (functional::FunctionCode& code : program().functions) {
+      code.constant_words = t_.constant_words_;
+      code.frame_bytes = frame_bytes;
+    }
   }
 
  private:
@@ -98,9 +106,9 @@ class Translator {
       code.parameter_types.push_back(type);
       code.parameter_bytes = std::max(code.parameter_bytes, offset + size);
     }
-    t_.frame_ = frame_of(section);
+    t_.frame_ = shares_rows_ ? widest_ : frame_of(section);
     t_.scratch_rows_ = 0;
-    // Functions run with the rows of the kernel that calls them, so all have the same.
+    // Functions run with the rows and in the frame of the kernel that calls them, so all have the same.
     if (!shares_rows_) {
       t_.launch_rows_.clear();
       t_.constant_words_.clear();
@@ -123,16 +131,12 @@ class Translator {
   void instruction(uint32_t s, uint32_t i) {
     program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
     t_.begin(s, i);
-    const instructions::SassRow* row = instructions::find_sass(t_.opcode());
-    if (!row) t_.unsupported("this opcode is not supported");
-    (*row->translate.value)(t_);
+    if (!t_.row().is_executed()) t_.unsupported("this opcode is not supported");
+    (*t_.row().translate.value)(t_);
     t_.check_all_used();
   }
 
   void add_step(const Line& line) {
-    const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
-      return std::find(names.begin(), names.end(), t_.opcode()) != names.end();
-    };
     const auto no_predicates = [](std::vector<uint32_t> registers) {
       std::erase_if(registers, [](uint32_t r) { return (r & predicate_flag) != 0; });
       return registers;
@@ -143,12 +147,11 @@ class Translator {
     step.parameter_words = t_.parameter_words_;
     step.guarded = line.predicate.starts_with("@");
     const OpcodeClass what =
-        module_.opcodes->find(t_.opcode(), !line.operands.empty(), step.writes.size() > 0).opcode_class;
+        module_.opcodes->find(opcode_name(line.opcode), !line.operands.empty(), step.writes.size() > 0)
+            .opcode_class;
     const bool atomic = what.operation == Operation::Atomic;
     step.loads = atomic || (what.operation == Operation::Load && what.space != MemorySpace::Constant);
-    const bool ends =
-        is_one_of({"EXIT", "RET", "BRX", "BRXU"}) || (t_.opcode() == "BRA" && line.operands.size() == 1);
-    step.falls_through = step.guarded || !ends;
+    step.falls_through = step.guarded || !t_.leaves_;
     const bool stores =
         atomic || what.operation == Operation::Store || what.operation == Operation::Reduction;
     if (!stores || (what.space != MemorySpace::Global && what.space != MemorySpace::Generic)) return;
@@ -268,6 +271,7 @@ class Translator {
   Translated result_;
   Translation t_;
   bool shares_rows_ = false;  ///< there are functions that several kernels call
+  Frame widest_;              ///< of all sections
   bool system_order_matters_ =
       false;  ///< one of the system's functions that are called is sensitive to order
 };

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "timing/memory/request.hpp"
+#include "timing/base/request.hpp"
 
 namespace simt {
 

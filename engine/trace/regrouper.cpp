@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "isa/opcode.hpp"
 #include "trace/text_format.hpp"
 #include "trace/trace_error.hpp"
 
@@ -145,7 +146,7 @@ void Regrouper::line(std::string_view text) {
   std::from_chars(count.data(), count.data() + count.size(), destinations);
   for (uint32_t i = 0; i < destinations && !ahead.empty(); ++i) next_token(ahead);
   const std::string_view opcode = next_token(ahead);
-  const bool pairs = opcode.substr(0, opcode.find('.')) == "LDGSTS";
+  const bool pairs = opcode_row(opcode).classes.newest().operation == Operation::AsyncCopy;
 
   Warp& warp = warps_[{prefix[2], prefix[1], prefix[0], prefix[3]}];
   Piece& piece = warp.piece;

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "isa/tensor_shape.hpp"
+#include "isa/opcode.hpp"
 #include "trace/text_format.hpp"
 #include "trace/text_scanner.hpp"
 
@@ -18,14 +18,6 @@ constexpr uint32_t max_bulk_addresses = 1 << 16;
 constexpr uint32_t max_memory_bytes = 1 << 20;
 
 constexpr uint32_t first_with_types = 6;
-
-constexpr std::string_view bulk_opcodes[] = {"UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG",
-                                             "UBLKCP",  "UBLKPF",  "UBLKRED"};
-
-bool is_bulk(std::string_view opcode) {
-  return std::any_of(std::begin(bulk_opcodes), std::end(bulk_opcodes),
-                     [&](std::string_view name) { return opcode.find(name) != std::string_view::npos; });
-}
 
 size_t hash_of(const RawInstruction& r) {
   const auto mix = [](uint64_t h, uint64_t v) {
@@ -100,8 +92,9 @@ void TextParser::other_instruction(KnownLine& known, Scanner& in, uint64_t pc, u
     if (c <= ' ' || c > '~') fail("the opcode " + quoted(opcode) + " has characters that no opcode has");
   raw.opcode = intern_opcode(opcode);
   registers("the number of source registers (at most 8)", raw.source_count, raw.sources);
-  const bool bulk = is_bulk(opcode);
-  if (version_ >= first_with_types && is_group_product(opcode))
+  const OpcodeRow& row = opcode_row(opcode);
+  const bool bulk = row.classes.newest().unit == Unit::Tma;
+  if (version_ >= first_with_types && row.also.warp_group)
     raw.commits_group = in.decimal("a commit flag, 0 or 1", 1) == 1;
   raw.memory_bytes = static_cast<uint32_t>(in.decimal("the access width in bytes", max_memory_bytes));
 

@@ -119,7 +119,7 @@ void TextWriter::header(std::string& out) const {
       {"enable lineinfo", line_info_ ? "1" : "0"},
   };
   for (const auto& [key, value] : lines) out.append("-").append(key).append(" = ").append(value).append("\n");
-  out += "\n";
+  out += '\n';
   out += format_comment;
 }
 

@@ -261,6 +261,10 @@ TraceSource::TraceSource(StoredKernel kernel, const OpcodeTable& table, Fetch fe
     : kernel_(std::move(kernel)), fetch_(std::move(fetch)) {
   for (const RawInstruction& r : kernel_.instructions)
     if (r.opcode >= kernel_.opcodes.size()) ByteReader::corrupted();
+  // Each dimension as well: their product may overflow.
+  const auto& block = kernel_.launch.block;
+  const uint64_t most = uint64_t{store::max_warps} * kernel_.launch.warp_size;
+  if (block.x > most || block.y > most || block.z > most || block.count() > most) ByteReader::corrupted();
   const auto& grid = kernel_.launch.grid;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) ByteReader::corrupted();
   uint64_t end = 0;  // ordinal behind the last CTA so far

@@ -92,7 +92,7 @@ void Connection::read(std::byte* to, size_t size) {
   }
 }
 
-Value Connection::receive() {
+Reader Connection::receive() {
   const auto end = std::chrono::steady_clock::now() + patience;
   pollfd reply{socket_, POLLIN, 0};
   while (poll(&reply, 1, 0) == 0 && std::chrono::steady_clock::now() < end) sched_yield();
@@ -100,7 +100,7 @@ Value Connection::receive() {
   read(reinterpret_cast<std::byte*>(&size), sizeof size);
   received_.resize(size);
   read(received_.data(), size);
-  return Reader(received_).read();
+  return Reader(received_);
 }
 
 int Connection::take_file() {

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "wire.hpp"
+#include "requests.hpp"
 
 namespace simt::driver {
 
@@ -16,23 +16,45 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Sends a message that has no reply: [operation, arguments...].
-  template <class... Arguments>
-  void send(const char* operation, const Arguments&... arguments) {
-    write(array_of(operation, arguments...));
+  /// Sends a request that has no reply. Throws Failure if simt is gone.
+  template <class Request>
+    requires std::is_void_v<typename Request::Reply>
+  void send(const Request& request) {
+    write(encoded(request));
   }
-  /// Sends a message and waits for its reply. Throws Failure if simt is gone.
-  template <class... Arguments>
-  Value call(const char* operation, const Arguments&... arguments) {
-    write(array_of(operation, arguments...));
-    return receive();
+  /// Sends a request and waits for its reply. Throws Failure if simt is gone. make_host_call: makes the call
+  /// of a function of the program, by its number, that simt asks for before it replies to what waits for
+  /// work.
+  template <class Request>
+  typename Request::Reply call(const Request& request) {
+    write(encoded(request));
+    typename Request::Reply reply{};
+    receive().read(reply);
+    return reply;
   }
-  Value receive();
+  template <class Request, class HostCall>
+  typename Request::Reply call(const Request& request, const HostCall& make_host_call) {
+    static_assert(!std::integral<typename Request::Reply> || std::same_as<typename Request::Reply, bool>);
+    write(encoded(request));
+    Reader reader = receive();
+    while (reader.at_number()) {
+      uint64_t number = 0;
+      reader.read(number);
+      make_host_call(number);
+      send(CalledRequest{});
+      reader = receive();
+    }
+    typename Request::Reply reply{};
+    reader.read(reply);
+    return reply;
+  }
   /// The file descriptor received with the last message, now owned by the caller; -1 if there was none.
   int take_file();
 
  private:
   void write(Bytes message);
+  /// Of the next message, until there is another one.
+  Reader receive();
   void read(std::byte* to, size_t size);
 
   int socket_ = -1;

@@ -34,7 +34,7 @@ void destroy_streams(Context& context) {
     all<Stream>().destroy(*stream);
   }
   for (Event* event : all<Event>().those(of_it)) {
-    if (event->id != 0) context.device.connection.send("forget", event->id);
+    if (event->id != 0) context.device.connection.send(ForgetRequest{.event = event->id});
     all<Event>().destroy(*event);
   }
 }
@@ -42,7 +42,7 @@ void destroy_streams(Context& context) {
 void free_everything(Device& device) {
   if (device.fault == CUDA_SUCCESS) synchronize(device);
   device.pending = false;
-  device.connection.call("reset");
+  device.connection.call(ResetRequest{});
   forget_mappings(device);
   forget_pools(device);
   forget_textures(device);
@@ -50,7 +50,8 @@ void free_everything(Device& device) {
   forget_graph_memory(device);
   device.allocations.clear();
   device.used = 0;
-  for (const int peer : device.peers) device.connection.send("reach", peer, false);
+  for (const int peer : device.peers)
+    device.connection.send(ReachRequest{.number = static_cast<uint64_t>(peer), .all = false});
   device.peers.clear();
   device.fault = CUDA_SUCCESS;
   // simt has dropped all modules of the device: other contexts have lost theirs as well.
@@ -232,12 +233,12 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
       const int most = context.device.attribute(CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
       require(most > 0, CUDA_ERROR_UNSUPPORTED_LIMIT);
       value = std::min(value, static_cast<size_t>(most));
-      context.device.connection.send("set_aside", value);
+      context.device.connection.send(SetAsideRequest{.size = value});
     }
     if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
       note_without_effect(context.device, "the fetch granularity of the L2 (cudaLimitMaxL2FetchGranularity)");
     context.limits[limit] = value;
-    if (limit == CU_LIMIT_STACK_SIZE) context.device.connection.send("stack", value);
+    if (limit == CU_LIMIT_STACK_SIZE) context.device.connection.send(StackRequest{.size = value});
   });
 }
 
@@ -294,7 +295,7 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 CUresult cuCtxResetPersistingL2Cache() {
-  return guarded([] { current_context().device.connection.send("reset_persisting"); });
+  return guarded([] { current_context().device.connection.send(ResetPersistingRequest{}); });
 }
 
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType) {

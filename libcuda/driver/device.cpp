@@ -16,9 +16,10 @@ void leave() {
   Process& process = Process::get();
   const std::unique_lock lock(process.lock, std::try_to_lock);
   if (!lock || !process.initialised) return;  // also in a process forked from the program
+  ++process.waiting;                          // nothing runs ahead any more
   for (const auto& device : process.devices) {
     try {
-      if (device) device->connection.send("leave");
+      if (device) device->connection.send(LeaveRequest{});
     } catch (const Failure&) {  // simt has ended
     }
   }
@@ -191,7 +192,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
     require(flags == 0);
     Device &own = current_context().device, &other = peer_of(peer, own);
     require(own.peers.insert(other.ordinal).second, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-    own.connection.send("reach", other.ordinal, true);
+    own.connection.send(ReachRequest{.number = static_cast<uint64_t>(other.ordinal), .all = true});
   });
 }
 
@@ -201,7 +202,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer) {
     require(own.peers.contains(other.ordinal), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
     synchronize(own);
     own.peers.erase(other.ordinal);
-    own.connection.send("reach", other.ordinal, false);
+    own.connection.send(ReachRequest{.number = static_cast<uint64_t>(other.ordinal), .all = false});
   });
 }
 

@@ -12,7 +12,7 @@ constexpr int first_settable = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 uint32_t registers_of(Function& f) {
   if (f.registers == 0)
     f.registers = static_cast<uint32_t>(
-        f.module.context.device.connection.call("registers", f.module.id, f.name).number());
+        f.module.context.device.connection.call(RegistersRequest{.module = f.module.id, .kernel = f.name}));
   return f.registers;
 }
 
@@ -74,9 +74,11 @@ void set_attribute(Function& f, CUfunction_attribute which, int value) {
 /// CTAs per SM; 0 if not even one fits.
 int active_ctas(Function& f, int threads, size_t shared) {
   require(threads > 0);
-  return static_cast<int>(f.module.context.device.connection
-                              .call("occupancy", f.module.id, f.name, threads, static_cast<uint64_t>(shared))
-                              .number());
+  return static_cast<int>(
+      f.module.context.device.connection.call(OccupancyRequest{.module = f.module.id,
+                                                               .kernel = f.name,
+                                                               .threads = static_cast<uint64_t>(threads),
+                                                               .shared_bytes = shared}));
 }
 
 }  // namespace

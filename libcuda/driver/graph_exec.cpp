@@ -57,7 +57,7 @@ void give_up_lanes(GraphExec& exec) {
   for (Stream* lane : exec.lanes) all<Stream>().destroy(*lane);
   const auto destroy_event = [&](Event* event) {
     if (!event) return;
-    if (event->id != 0) event->context->device.connection.send("forget", event->id);
+    if (event->id != 0) event->context->device.connection.send(ForgetRequest{.event = event->id});
     all<Event>().destroy(*event);
   };
   std::ranges::for_each(exec.reached, destroy_event);
@@ -83,7 +83,7 @@ void make_lanes(GraphExec& exec, const Stream& stream) {
   while (exec.lanes.size() + 1 < exec.plan.lanes) {
     Stream& lane = all<Stream>().make(context, Process::get().next_id++, unsigned{CU_STREAM_NON_BLOCKING},
                                       stream.priority);
-    context.device.connection.send("stream", lane.id, false);
+    context.device.connection.send(StreamRequest{.stream = lane.id, .blocking = false});
     exec.lanes.push_back(&lane);
   }
 }

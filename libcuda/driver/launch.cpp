@@ -90,9 +90,8 @@ void check(const Launch& launch) {
   if (!launch.cooperative) return;
   const uint64_t resident =
       device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
-      const_cast<Device&>(device)
-          .connection.call("occupancy", f.module.id, f.name, threads, uint64_t{launch.shared_bytes})
-          .number();
+      const_cast<Device&>(device).connection.call(OccupancyRequest{
+          .module = f.module.id, .kernel = f.name, .threads = threads, .shared_bytes = launch.shared_bytes});
   require(product(launch.grid) <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 

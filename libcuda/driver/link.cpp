@@ -50,12 +50,13 @@ void add(Linker& linker, CUjitInputType type, Bytes data, std::string name) {
 }
 
 void complete(Linker& linker) {
-  const Value reply = linker.device.connection.call("link", linker.types, linker.data, linker.names);
-  if (const Value* error = reply.find("error")) {
-    linker.options.put(reply.at("text").string());
-    fail(static_cast<CUresult>(error->number()), reply.at("text").string());
+  const MadeBytes made = linker.device.connection.call(
+      LinkRequest{.types = linker.types, .data = linker.data, .names = linker.names});
+  if (made.refusal) {
+    linker.options.put(made.refusal->text);
+    fail(static_cast<CUresult>(made.refusal->code), made.refusal->text);
   }
-  linker.image = reply.at("bytes").string();
+  linker.image.assign(reinterpret_cast<const char*>(made.contents.data()), made.contents.size());
 }
 
 }  // namespace

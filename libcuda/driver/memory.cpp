@@ -175,7 +175,7 @@ CUresult cuMemHostUnregister(void* host) {
     require(again != MAP_FAILED, CUDA_ERROR_OPERATING_SYSTEM);
     const uint64_t base = found->second.base;
     device.allocations.erase(found);
-    device.connection.send("free", base);
+    device.connection.send(FreeRequest{.address = base});
   });
 }
 

@@ -7,14 +7,13 @@
 namespace simt::driver {
 namespace {
 
-KernelFacts facts_of(const Value& value) {
+KernelFacts facts_of(const KernelRecord& record) {
   KernelFacts facts;
-  for (const Value& p : value[0].items)
-    facts.parameters.push_back({static_cast<uint32_t>(p[0].number()), static_cast<uint32_t>(p[1].number())});
-  facts.shared_bytes = static_cast<uint32_t>(value[1].number());
-  facts.local_bytes = static_cast<uint32_t>(value[2].number());
-  facts.max_threads = static_cast<uint32_t>(value[3].number());
-  for (size_t k = 0; k < 3; ++k) facts.cluster[k] = static_cast<uint32_t>(value[4][k].number());
+  for (const ParameterPlace& p : record.parameters) facts.parameters.push_back({p.offset, p.size});
+  facts.shared_bytes = record.shared_bytes;
+  facts.local_bytes = record.stack_bytes;
+  facts.max_threads = record.max_threads;
+  facts.cluster = record.cluster;
   return facts;
 }
 
@@ -22,31 +21,26 @@ KernelFacts facts_of(const Value& value) {
 
 Module& load_module(Context& context, std::span<const std::byte> image, std::string* log) {
   Device& device = context.device;
-  const Value reply = device.connection.call("load", image);
-  if (const Value* error = reply.find("error")) {
-    const std::string& text = reply.at("text").string();
-    if (log) *log = text;
-    say_once(text);  // the runtime tries again at each launch
-    fail(static_cast<CUresult>(error->number()));
+  const LoadedModule loaded = device.connection.call(LoadRequest{.image = image});
+  if (loaded.refusal) {
+    if (log) *log = loaded.refusal->text;
+    say_once(loaded.refusal->text);  // the runtime tries again at each launch
+    fail(static_cast<CUresult>(loaded.refusal->code));
   }
   Module& module = all<Module>().make(context);
-  module.id = reply.at("module").number();
-  module.ptx_version = static_cast<int>(reply.at("ptx_version").number());
-  const Value& kernels = reply.at("kernels");
-  for (size_t i = 0; i + 1 < kernels.size(); i += 2) {
-    Function* function = &all<Function>().make(module, kernels.items[i].string());
-    function->facts = facts_of(kernels.items[i + 1]);
-    module.functions[function->name] = function;
+  module.id = loaded.module;
+  module.ptx_version = loaded.ptx_version;
+  for (const auto& [name, record] : loaded.kernels) {
+    Function* function = &all<Function>().make(module, name);
+    function->facts = facts_of(record);
+    module.functions[name] = function;
   }
-  const Value& variables = reply.at("variables");
-  for (size_t i = 0; i + 1 < variables.size(); i += 2) {
-    const Value& facts = variables.items[i + 1];
-    const Variable variable{facts[0].number(), facts[1].number()};
-    const bool managed = facts[2].number() != 0;
-    (managed ? module.managed : module.variables)[variables.items[i].string()] = variable;
-    if (variable.size > 0)
-      device.allocations[variable.address] = Allocation{
-          variable.size, managed ? Origin::Managed : Origin::Variable, 0, 0, 0, Process::get().next_id++,
+  for (const auto& [name, found] : loaded.variables) {
+    if (found.managed) Process::get().shares_memory = true;
+    (found.managed ? module.managed : module.variables)[name] = {found.address, found.size};
+    if (found.size > 0)
+      device.allocations[found.address] = Allocation{
+          found.size, found.managed ? Origin::Managed : Origin::Variable, 0, 0, 0, Process::get().next_id++,
           nullptr};
   }
   return module;
@@ -57,7 +51,7 @@ void unload_module(Module& module) {
   synchronize(device);
   for (const auto* table : {&module.variables, &module.managed})
     for (const auto& [name, variable] : *table) device.allocations.erase(variable.address);
-  device.connection.send("unload", module.id);
+  device.connection.send(UnloadRequest{.module = module.id});
   destroy_module(module);
 }
 

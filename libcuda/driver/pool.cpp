@@ -23,7 +23,7 @@ uint64_t MemoryPool::allocate(uint64_t size) {
     throw;
   }
   device.allocations.at(address).pool = handle_of<CUmemoryPool>(this);
-  if (open_to != 0) device.connection.send("share", address, open_to);
+  if (open_to != 0) device.connection.send(ShareRequest{.address = address, .devices = open_to});
   used += size;
   reserved += size - kept;
   most_used = std::max(most_used, used);
@@ -35,7 +35,8 @@ void MemoryPool::open(uint64_t devices) {
   if (devices == open_to) return;
   open_to = devices;
   for (const auto& [address, allocation] : device.allocations)
-    if (allocation.pool == handle_of<CUmemoryPool>(this)) device.connection.send("share", address, devices);
+    if (allocation.pool == handle_of<CUmemoryPool>(this))
+      device.connection.send(ShareRequest{.address = address, .devices = devices});
 }
 
 namespace {

@@ -124,7 +124,8 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   dladdr(__builtin_return_address(0), &caller);
   return guarded([&] {
     // Some programs continue without the table; simt reports it for those that do not.
-    Process::get().device(0).connection.send("refuse_tables", caller.dli_fname ? caller.dli_fname : "");
+    Process::get().device(0).connection.send(
+        RefuseTablesRequest{.file = caller.dli_fname ? caller.dli_fname : ""});
     fail(CUDA_ERROR_NOT_SUPPORTED);
   });
 }

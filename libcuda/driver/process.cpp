@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "ranges.hpp"
+#include "run_ahead.hpp"
+
 namespace simt::driver {
 namespace {
 
@@ -49,13 +52,17 @@ void say_once(const std::string& text) {
 }
 
 void note_without_effect(Device& device, const std::string& what) {
-  if (!device.functional && device.notes.insert(what).second) device.connection.send("note", what);
+  if (!device.functional && device.notes.insert(what).second)
+    device.connection.send(NoteRequest{.what = what});
 }
 
 Process& Process::get() {
   static Process* process = [] {
     // CUDA does not survive a fork: the child would share its parent's connection.
-    pthread_atfork(nullptr, nullptr, [] { get().initialised = false; });
+    pthread_atfork(nullptr, nullptr, [] {
+      get().initialised = false;
+      get().lock.after_fork();
+    });
     return new Process;  // never destroyed: other libraries' destructors may still call
   }();
   return *process;
@@ -69,7 +76,10 @@ Thread& Thread::get() {
 Device& Process::device(CUdevice ordinal) {
   require(ordinal >= 0 && static_cast<size_t>(ordinal) < devices.size(), CUDA_ERROR_INVALID_DEVICE);
   auto& device = devices[static_cast<size_t>(ordinal)];
-  if (!device) device = std::make_unique<Device>(ordinal);
+  if (!device) {
+    device = std::make_unique<Device>(ordinal);
+    announce_ranges(*device);
+  }
   return *device;
 }
 
@@ -92,30 +102,39 @@ std::pair<Device*, std::map<uint64_t, Allocation>::iterator> Process::allocation
 }
 
 Device::Device(int number) : ordinal(number) {
-  const Value facts = connection.call("hello", getpid(), number, program_name());
-  name = facts.at("name").string();
-  const Value& table = facts.at("attributes");
-  for (size_t i = 0; i + 1 < table.size(); i += 2)
-    attributes[static_cast<int>(table.items[i].number())] = static_cast<int>(table.items[i + 1].number());
-  facts.at("uuid").string().copy(uuid.data(), uuid.size());
-  memory = facts.at("memory").number();
-  functional = facts.at("functional").number() != 0;
-  synchronous = facts.at("synchronous").number() != 0;
-  joined = facts.at("joined").number() != 0;
+  DeviceFacts facts = connection.call(HelloRequest{.process = static_cast<uint64_t>(getpid()),
+                                                   .ordinal = static_cast<uint64_t>(number),
+                                                   .program = program_name()});
+  name = std::move(facts.name);
+  attributes = std::move(facts.attributes);
+  std::memcpy(uuid.data(), facts.uuid.data(), std::min(uuid.size(), facts.uuid.size()));
+  memory = facts.memory;
+  functional = facts.functional;
+  synchronous = facts.synchronous;
+  joined = facts.joined;
 }
 
 Context::Context(Device& of, unsigned given)
     : Handle(tag), device(of), flags(given), legacy(*this, 0, CU_STREAM_DEFAULT, 0) {
   if (of.arena_bytes > 0) return;
-  const Value place = of.connection.call("open");
-  of.arena = place[0].number();
-  of.arena_bytes = place[1].number();
+  const Arena arena = of.connection.call(OpenRequest{});
+  of.arena = arena.address;
+  of.arena_bytes = arena.size;
   try {
     map_memory(of);
   } catch (...) {
     of.arena_bytes = 0;
     throw;
   }
+}
+
+void Device::submitted() {
+  Process& process = Process::get();
+  pending = true;
+  ++submissions;
+  idle = false;
+  ++process.activity;
+  if (process.shares_memory || !host_calls.empty()) run_ahead_when_idle();
 }
 
 int Device::attribute(CUdevice_attribute which) const {
@@ -142,8 +161,10 @@ uint64_t Device::allocate(uint64_t size, Origin origin, unsigned flags, const ch
   require(!counts || size <= memory - used, CUDA_ERROR_OUT_OF_MEMORY);
   const bool everywhere =  // whatever device a kernel runs on, it may access the host's memory
       origin == Origin::Managed || origin == Origin::Pinned || origin == Origin::Registered;
-  const uint64_t address = connection.call("allocate", size, label, everywhere).number();
+  const uint64_t address =
+      connection.call(AllocateRequest{.size = size, .label = label, .everywhere = everywhere});
   require(address != 0, CUDA_ERROR_OUT_OF_MEMORY);
+  if (everywhere) Process::get().shares_memory = true;
   allocations[address] = Allocation{size, origin, flags, 0, 0, Process::get().next_id++, nullptr};
   if (counts) used += size;
   return address;
@@ -163,7 +184,7 @@ void Device::forget(uint64_t address) {
 void Device::free(uint64_t address) {
   if (free_graph_memory(address)) return;
   forget(address);
-  connection.send("free", address);
+  connection.send(FreeRequest{.address = address});
 }
 
 Context& current_context() {
@@ -183,7 +204,7 @@ Stream& stream_of(CUstream handle) {
   Ref<Stream>& own = Thread::get().default_streams[context.serial()];
   if (!own.get()) {
     own = all<Stream>().make(context, Process::get().next_id++, CU_STREAM_DEFAULT, 0);
-    context.device.connection.send("stream", own->id, true);
+    context.device.connection.send(StreamRequest{.stream = own->id, .blocking = true});
   }
   return *own;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "call_lock.hpp"
 #include "connection.hpp"
 #include "objects.hpp"
 
@@ -45,12 +47,16 @@ struct Device {
   std::set<std::string> notes;    ///< as sent by note_without_effect()
   uint64_t used = 0;              ///< bytes of device memory
   bool pending = false;           ///< whether work has been sent since the last synchronisation
+  uint64_t submissions = 0;       ///< work sent so far
+  bool idle = true;               ///< whether simt is known to have nothing left to run
   CUresult fault = CUDA_SUCCESS;  ///< sticky: set when a launch fails
   std::unique_ptr<Context> primary;
   unsigned primary_flags = 0;
   int primary_uses = 0;
   std::map<uint64_t, Work> host_calls;  ///< that simt will request, by number
 
+  /// Work has been sent that simt has not answered.
+  void submitted();
   int attribute(CUdevice_attribute which) const;
   /// Whether the address is in device or managed memory rather than the host's.
   bool on_device(uint64_t address);
@@ -65,8 +71,11 @@ struct Device {
 
 /// All state of the library. Its lock is held by every API function that accesses it.
 struct Process {
-  std::recursive_mutex lock;
+  CallLock lock;
   bool initialised = false;
+  bool shares_memory = false;         ///< whether there has been memory that kernels and the program access
+  std::atomic<uint64_t> activity{0};  ///< counts what is submitted, and what runs because it is waited for
+  std::atomic<unsigned> waiting{0};   ///< calls that wait for work
   std::vector<std::unique_ptr<Device>> devices;
   uint64_t next_id = 1;  ///< for streams, events, host calls and allocations
 
@@ -150,6 +159,11 @@ void copy_now(Stream& stream, const Copy& copy);
 void synchronize(Device& device);
 void synchronize(Stream& stream);
 void synchronize(Event& event);
+/// Whether that work has completed; if not, simt runs a part of it. Throws Failure for a fault of a kernel.
+bool is_done(Stream& stream);
+bool is_done(Event& event);
+/// Runs a part of a device's work for which no call waits. True if nothing is left.
+bool advance(Device& device);
 /// Throws Failure if the function must not be called now because of a captured stream.
 void require_no_capture();
 

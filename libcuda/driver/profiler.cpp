@@ -1,10 +1,7 @@
-#include <string>
-
 #include "api.hpp"
-#include "process.hpp"
+#include "ranges.hpp"
 
-// The range that a profiler would collect: simt can time its launches only (--capture-range
-// cudaProfilerApi). Declared in cudaProfiler.h, which is in a separate package.
+// The range that a profiler would collect. Declared in cudaProfiler.h, which is in a separate package.
 
 namespace simt::driver {
 namespace {
@@ -13,8 +10,7 @@ void set_collecting(bool wanted) {
   static bool collecting = false;  // of all devices; the process's lock is held
   if (wanted == collecting) return;
   collecting = wanted;
-  for (const auto& device : Process::get().devices)
-    device->connection.send(wanted ? "open_range" : "close_range", std::string("cudaProfilerApi"));
+  wanted ? open_range("cudaProfilerApi") : close_range("cudaProfilerApi");
 }
 
 }  // namespace

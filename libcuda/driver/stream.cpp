@@ -14,14 +14,15 @@ Event& event_of(CUevent handle) {
 }
 
 /// Difference of the simulated times at which recorded events were reached, in ns.
-double nanoseconds_between(const Event& start, const Event& end) {
+double nanoseconds_between(Event& start, Event& end) {
   require_not_captured(start);
   require_not_captured(end);
   require(start.id != 0 && end.id != 0, CUDA_ERROR_INVALID_HANDLE);
   require(((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
   Device& device = start.context->device;
-  synchronize(device);  // programs have usually waited already; otherwise wait now
-  return device.connection.call("elapsed", start.id, end.id).real;
+  synchronize(start);  // programs have usually waited already; otherwise wait now
+  synchronize(end);
+  return device.connection.call(ElapsedRequest{.start = start.id, .end = end.id});
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priori
     if (priority != 0)
       note_without_effect(context.device, "priorities of streams (cudaStreamCreateWithPriority)");
     Stream& made = all<Stream>().make(context, Process::get().next_id++, flags, priority);
-    context.device.connection.send("stream", made.id, flags == CU_STREAM_DEFAULT);
+    context.device.connection.send(StreamRequest{.stream = made.id, .blocking = flags == CU_STREAM_DEFAULT});
     *stream = handle_of<CUstream>(&made);
   });
 }
@@ -62,7 +63,13 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return cuStreamSynchronize(stream);  // simulated time only advances while the program waits
+  return guarded([&] {
+    Stream& s = stream_of(stream);
+    require_no_implicit_capture(s);
+    require_not_captured(s);
+    require_no_capture();
+    require(is_done(s), CUDA_ERROR_NOT_READY);
+  });
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {
@@ -159,7 +166,7 @@ CUresult cuEventCreate(CUevent* event, unsigned flags) {
 CUresult cuEventDestroy(CUevent event) {
   return guarded([&] {
     Event& e = event_of(event);
-    if (e.id != 0) e.context->device.connection.send("forget", e.id);
+    if (e.id != 0) e.context->device.connection.send(ForgetRequest{.event = e.id});
     all<Event>().destroy(e);
   });
 }
@@ -188,7 +195,12 @@ CUresult cuEventSynchronize(CUevent event) {
 }
 
 CUresult cuEventQuery(CUevent event) {
-  return cuEventSynchronize(event);
+  return guarded([&] {
+    Event& e = event_of(event);
+    require_not_captured(e);
+    require_no_capture();
+    require(is_done(e), CUDA_ERROR_NOT_READY);
+  });
 }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {

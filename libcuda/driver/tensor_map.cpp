@@ -29,21 +29,24 @@ Device& any_device() {
   return stack.empty() ? Process::get().device(0) : current_context().device;
 }
 
-/// corners: for im2col.
-template <class... Corners>
 void encode(CUtensorMap* map, CUtensorMapDataType type, const void* address, const Shape& shape,
             const std::vector<uint32_t>& box, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-            CUtensorMapFloatOOBfill fill, const Corners&... corners) {
+            CUtensorMapFloatOOBfill fill, const std::optional<Corners>& corners) {
   require(map != nullptr && reinterpret_cast<uintptr_t>(map) % 64 == 0);
-  const Value reply = any_device().connection.call(
-      "tensor_map", static_cast<unsigned>(type), reinterpret_cast<uint64_t>(address), shape.dims,
-      shape.strides, box, shape.element_strides, static_cast<unsigned>(interleave),
-      static_cast<unsigned>(swizzle), static_cast<unsigned>(fill), corners...);
-  if (const Value* error = reply.find("error"))
-    fail(static_cast<CUresult>(error->number()), reply.at("text").string());
-  const std::string& bytes = reply.at("bytes").string();
-  require(bytes.size() == sizeof *map, CUDA_ERROR_UNKNOWN);
-  std::memcpy(map, bytes.data(), bytes.size());
+  const MadeBytes made =
+      any_device().connection.call(TensorMapRequest{.type = static_cast<uint32_t>(type),
+                                                    .address = reinterpret_cast<uint64_t>(address),
+                                                    .dims = shape.dims,
+                                                    .strides = shape.strides,
+                                                    .box = box,
+                                                    .element_strides = shape.element_strides,
+                                                    .interleave = static_cast<uint32_t>(interleave),
+                                                    .swizzle = static_cast<uint32_t>(swizzle),
+                                                    .fill = static_cast<uint32_t>(fill),
+                                                    .corners = corners});
+  if (made.refusal) fail(static_cast<CUresult>(made.refusal->code), made.refusal->text);
+  require(made.contents.size() == sizeof *map, CUDA_ERROR_UNKNOWN);
+  std::memcpy(map, made.contents.data(), made.contents.size());
 }
 
 }  // namespace
@@ -56,7 +59,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   return guarded([&] {
     require(box != nullptr);
     const Shape shape(rank, address, dims, strides, steps);
-    encode(map, type, address, shape, {box, box + rank}, interleave, swizzle, fill);
+    encode(map, type, address, shape, {box, box + rank}, interleave, swizzle, fill, std::nullopt);
   });
 }
 
@@ -69,8 +72,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   return guarded([&] {
     require(lower != nullptr && upper != nullptr && rank >= 3);
     const Shape shape(rank, address, dims, strides, steps);
-    const std::array<std::vector<int>, 2> corners{std::vector<int>(lower, lower + rank - 2),
-                                                  std::vector<int>(upper, upper + rank - 2)};
+    const Corners corners{.lower = {lower, rank - 2}, .upper = {upper, rank - 2}};
     encode(map, type, address, shape, {channels, pixels}, interleave, swizzle, fill, corners);
   });
 }

@@ -130,20 +130,34 @@ uint64_t describe(Device& device, const Image& image, const CUDA_TEXTURE_DESC* s
   // Integers cannot be filtered, and mipmaps require normalised coordinates.
   require(!(linear || between_levels) || channel == "float" || promoted);
   require(!sampling || !image.mipmapped || normalized_coordinates);
-  const std::array<unsigned, 3> modes{s.addressMode[0], s.addressMode[1], s.addressMode[2]};
-  const std::array<double, 4> border{s.borderColor[0], s.borderColor[1], s.borderColor[2], s.borderColor[3]};
-  for (const unsigned mode : modes) require(mode <= CU_TR_ADDRESS_MODE_BORDER);
+  for (const unsigned mode : s.addressMode) require(mode <= CU_TR_ADDRESS_MODE_BORDER);
   const bool srgb = (s.flags & CU_TRSF_SRGB) && promoted && channel == "unsigned" && image.format.bytes == 1;
-  const Value reply =
-      device.connection.call("texture", place,
-                             std::make_tuple(sampling == nullptr, image.geometry, channel, image.channels,
-                                             image.format.bytes, image.linear_memory, promoted, srgb,
-                                             image.mipmapped, image.levels, normalized_coordinates, linear,
-                                             between_levels, modes, border, double{s.mipmapLevelBias},
-                                             double{s.minMipmapLevelClamp}, double{s.maxMipmapLevelClamp}));
-  if (reply.kind == Value::Kind::Text) fail(CUDA_ERROR_INVALID_VALUE, reply.string());
-  require(reply.number() != 0, CUDA_ERROR_OUT_OF_MEMORY);
-  return reply.number();
+  TextureRequest request{.place = place,
+                         .image = {.geometry = image.geometry,
+                                   .channel = channel,
+                                   .channels = image.channels,
+                                   .channel_bytes = image.format.bytes,
+                                   .linear_memory = image.linear_memory,
+                                   .normalized_float = promoted,
+                                   .srgb = srgb,
+                                   .mipmapped = image.mipmapped,
+                                   .levels = image.levels},
+                         .sampling = std::nullopt};
+  if (sampling) {
+    const auto& border = s.borderColor;
+    request.sampling = SamplingRecord{.normalized = normalized_coordinates,
+                                      .linear = linear,
+                                      .between_levels = between_levels,
+                                      .modes = {s.addressMode[0], s.addressMode[1], s.addressMode[2]},
+                                      .border = {border[0], border[1], border[2], border[3]},
+                                      .level_bias = s.mipmapLevelBias,
+                                      .least_level = s.minMipmapLevelClamp,
+                                      .most_level = s.maxMipmapLevelClamp};
+  }
+  const PlacedTexture placed = device.connection.call(request);
+  if (!placed.problem.empty()) fail(CUDA_ERROR_INVALID_VALUE, placed.problem);
+  require(placed.address != 0, CUDA_ERROR_OUT_OF_MEMORY);
+  return placed.address;
 }
 
 }  // namespace simt::driver

@@ -41,7 +41,7 @@ void destroy(uint64_t handle, bool texture) {
   Device& device = find(handle, texture).device;
   synchronize(device);
   objects().erase(handle);
-  device.connection.send("free", handle);
+  device.connection.send(FreeRequest{.address = handle});
 }
 
 }  // namespace

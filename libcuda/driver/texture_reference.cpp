@@ -53,11 +53,12 @@ Reference* reference_of(CUmodule handle, const char* name, const char* type) {
   require(name != nullptr);
   Module& module = object_of<Module>(handle);
   Device& device = module.context.device;
-  const Value found = device.connection.call("reference", module.id, name, type);
-  require(found.number() != 0, CUDA_ERROR_NOT_FOUND);
+  const uint64_t place =
+      device.connection.call(ReferenceRequest{.module = module.id, .name = name, .type = type});
+  require(place != 0, CUDA_ERROR_NOT_FOUND);
   const auto known = all<Reference>().those(
-      [&](const Reference& r) { return r.module == module.serial() && r.place == found.number(); });
-  return known.empty() ? &all<Reference>().make(device, found.number(), module.serial()) : known[0];
+      [&](const Reference& r) { return r.module == module.serial() && r.place == place; });
+  return known.empty() ? &all<Reference>().make(device, place, module.serial()) : known[0];
 }
 
 TextureReference& texture_of(CUtexref handle) {

@@ -88,7 +88,7 @@ void open(Physical& memory, uint64_t devices) {
   if (devices == memory.open_to) return;
   memory.open_to = devices;
   const Range& range = std::prev(ranges().upper_bound(memory.address))->second;
-  memory.device.connection.send("share", range.base, devices);
+  memory.device.connection.send(ShareRequest{.address = range.base, .devices = devices});
 }
 
 void set_access(Physical& memory, CUmemAccess_flags access) {
@@ -166,8 +166,8 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size, size_t alignment
     alignment = std::max<size_t>(alignment, granularity);
     // The wanted address is only a hint; simt chooses another.
     Device& device = current_context().device;
-    const uint64_t base =
-        device.connection.call("allocate", size + alignment, "cuMemAddressReserve", false).number();
+    const uint64_t base = device.connection.call(
+        AllocateRequest{.size = size + alignment, .label = "cuMemAddressReserve", .everywhere = false});
     require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);
     *address = (base + alignment - 1) / alignment * alignment;
     ranges().insert_or_assign(*address, Range{size, base, &device});
@@ -181,7 +181,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
     const auto mapping = mappings().lower_bound(address);
     require(mapping == mappings().end() || mapping->first >= address + size);
     synchronize(*found->second.device);
-    found->second.device->connection.send("free", found->second.base);
+    found->second.device->connection.send(FreeRequest{.address = found->second.base});
     ranges().erase(found);
   });
 }

@@ -1,14 +1,16 @@
 #pragma once
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,11 +20,20 @@ namespace simt::driver {
 
 using Bytes = std::vector<std::byte>;
 
+class Writer;
+class Reader;
+/// A message that is sent, and one that is received (requests.hpp).
+template <class T>
+concept Sent = requires(const T& message, Writer& writer) { message.write(writer); };
+template <class T>
+concept Received = requires(T& message, Reader& reader) { message.read(reader); };
+/// A value of an enumeration, sent as text.
+template <class T>
+concept Named = std::is_enum_v<T> && requires(T value) { text_of(value); };
+
 /// Appends values to a message.
 class Writer {
  public:
-  void array(size_t count) { head(0x90, 15, 0xdc, count); }
-  void map(size_t count) { head(0x80, 15, 0xde, count); }
   template <std::integral T>
   void add(T value) {
     if constexpr (std::same_as<T, bool>) {
@@ -46,7 +57,6 @@ class Writer {
     big(text.size(), 4);
     raw(text.data(), text.size());
   }
-  void add(const char* text) { add(std::string_view(text)); }
   void add(const std::string& text) { add(std::string_view(text)); }
   void add(std::span<const std::byte> bytes) {
     byte(0xc6);
@@ -54,26 +64,40 @@ class Writer {
     raw(bytes.data(), bytes.size());
   }
   void add(const Bytes& bytes) { add(std::span<const std::byte>(bytes)); }
+  void add(Named auto value) { add(text_of(value)); }
   template <class T, size_t N>
   void add(const std::array<T, N>& values) {
-    array(N);
-    for (const T& value : values) add(value);
+    add(std::span<const T>(values));
   }
   template <class T>
-  void add(const std::vector<T>& values) {
+  void add(std::span<const T> values) {
     array(values.size());
     for (const T& value : values) add(value);
   }
+  template <class T>
+  void add(const std::optional<T>& value) {
+    if (value)
+      add(*value);
+    else
+      byte(0xc0);
+  }
+  void add(const Sent auto& message) { message.write(*this); }
 
+  /// An array of these values.
   template <class... Values>
-  void add(const std::tuple<Values...>& values) {
-    array(sizeof...(Values));
-    std::apply([this](const auto&... each) { (add(each), ...); }, values);
+  void values(const Values&... values) {
+    array(sizeof...(values));
+    (add(values), ...);
   }
 
   Bytes& bytes() { return bytes_; }
 
  private:
+  void array(size_t count) {
+    if (count < 16) return byte(static_cast<uint8_t>(0x90 + count));
+    byte(0xdd);
+    big(count, 4);
+  }
   void byte(uint8_t value) { bytes_.push_back(std::byte{value}); }
   void big(uint64_t value, int bytes) {
     while (bytes--) byte(static_cast<uint8_t>(value >> (8 * bytes)));
@@ -82,145 +106,120 @@ class Writer {
     const auto* begin = static_cast<const std::byte*>(data);
     bytes_.insert(bytes_.end(), begin, begin + size);
   }
-  void head(uint8_t small, size_t most, uint8_t large, size_t count) {
-    if (count <= most) {
-      byte(static_cast<uint8_t>(small + count));
-    } else {
-      byte(static_cast<uint8_t>(large + 1));
-      big(count, 4);
-    }
-  }
 
   Bytes bytes_;
 };
 
-/// An encoded array of these values.
-template <class... Values>
-Bytes array_of(const Values&... values) {
+Bytes encoded(const Sent auto& message) {
   Writer writer;
-  writer.array(sizeof...(values));
-  (writer.add(values), ...);
+  message.write(writer);
   return std::move(writer.bytes());
 }
 
-/// A received value: a number, text or bytes, an array, or a map from numbers or text.
-struct Value {
-  enum class Kind : uint8_t { Nothing, Integer, Real, Text, Array, Map };
-  Kind kind = Kind::Nothing;
-  uint64_t integer = 0;
-  double real = 0;
-  std::string text;
-  std::vector<Value> items;  ///< for a map: key, value, key, value, ...
-
-  uint64_t number() const { return expect(Kind::Integer).integer; }
-  const std::string& string() const { return expect(Kind::Text).text; }
-  const Value& operator[](size_t i) const { return expect(Kind::Array).items.at(i); }
-  size_t size() const { return items.size(); }
-  /// The value of a key of a map; nullptr if it is missing.
-  const Value* find(std::string_view key) const {
-    for (size_t i = 0; i + 1 < items.size(); i += 2)
-      if (items[i].text == key) return &items[i + 1];
-    return nullptr;
-  }
-  const Value& at(std::string_view key) const {
-    const Value* found = find(key);
-    if (!found) throw std::runtime_error("simt's message lacks `" + std::string(key) + "`");
-    return *found;
-  }
-
- private:
-  const Value& expect(Kind wanted) const {
-    if (kind != wanted) throw std::runtime_error("simt's message has a value of another kind");
-    return *this;
-  }
-};
-
-/// Decodes a message. Throws std::runtime_error if it is truncated or malformed.
+/// Decodes a message. Throws std::runtime_error if it is truncated, or not what is expected.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : left_(bytes) {}
 
-  Value read() {
-    const uint8_t head = static_cast<uint8_t>(take(1)[0]);
-    Value value;
-    if (head < 0x80) return integer(head);
-    if (head >= 0xe0) return integer(static_cast<uint64_t>(static_cast<int8_t>(head)));
-    if (head < 0x90) return sequence(Value::Kind::Map, 2 * size_t{head & 15u});
-    if (head < 0xa0) return sequence(Value::Kind::Array, head & 15u);
-    if (head < 0xc0) return text(head & 31u);
-    switch (head) {
-      case 0xc0:
-        return value;
-      case 0xc2:
-      case 0xc3:
-        return integer(head & 1u);
-      case 0xc4:
-      case 0xc5:
-      case 0xc6:
-        return text(big(1 << (head - 0xc4)));
-      case 0xcb:
-        value.kind = Value::Kind::Real;
-        value.real = std::bit_cast<double>(big(8));
-        return value;
-      case 0xcc:
-      case 0xcd:
-      case 0xce:
-      case 0xcf:
-        return integer(big(1 << (head - 0xcc)));
-      case 0xd0:
-        return integer(static_cast<uint64_t>(static_cast<int8_t>(big(1))));
-      case 0xd1:
-        return integer(static_cast<uint64_t>(static_cast<int16_t>(big(2))));
-      case 0xd2:
-        return integer(static_cast<uint64_t>(static_cast<int32_t>(big(4))));
-      case 0xd3:
-        return integer(big(8));
-      case 0xd9:
-      case 0xda:
-      case 0xdb:
-        return text(big(1 << (head - 0xd9)));
-      case 0xdc:
-      case 0xdd:
-        return sequence(Value::Kind::Array, big(2 << (head - 0xdc)));
-      case 0xde:
-      case 0xdf:
-        return sequence(Value::Kind::Map, 2 * big(2 << (head - 0xde)));
-      default:
-        throw std::runtime_error("simt's message has an unknown value");
+  /// Whether a number of 0 or more follows.
+  bool at_number() const {
+    if (left_.empty()) return false;
+    const auto head = static_cast<uint8_t>(left_[0]);
+    return head < 0x80 || (head >= 0xcc && head <= 0xcf);
+  }
+
+  void read(bool& value) {
+    const uint8_t head = next();
+    expect(head == 0xc2 || head == 0xc3);
+    value = head == 0xc3;
+  }
+  template <std::integral T>
+  void read(T& value) {
+    const uint8_t head = next();
+    if (head < 0x80) return store(value, head);
+    if (head >= 0xe0) return store(value, static_cast<int8_t>(head));
+    if (head >= 0xcc && head <= 0xcf) return store(value, big(1 << (head - 0xcc)));
+    expect(head >= 0xd0 && head <= 0xd3);
+    const int bits = 8 << (head - 0xd0);
+    store(value, static_cast<int64_t>(big(bits / 8) << (64 - bits)) >> (64 - bits));
+  }
+  void read(double& value) {
+    expect(next() == 0xcb);
+    value = std::bit_cast<double>(big(8));
+  }
+  void read(std::string& text) {
+    const auto found = take(length(0xa0, 32, 0xd9));
+    text.assign(reinterpret_cast<const char*>(found.data()), found.size());
+  }
+  void read(Bytes& bytes) {
+    const auto found = take(length(0, 0, 0xc4));
+    bytes.assign(found.begin(), found.end());
+  }
+  template <class T, size_t N>
+  void read(std::array<T, N>& values) {
+    expect(array() == N);
+    for (T& value : values) read(value);
+  }
+  template <class T>
+  void read(std::vector<T>& values) {
+    values.clear();
+    for (size_t left = array(); left > 0; --left) read(values.emplace_back());
+  }
+  template <class Key, class T>
+  void read(std::map<Key, T>& values) {
+    values.clear();
+    for (size_t left = length(0x80, 16, 0xde, 2); left > 0; --left) {
+      Key key{};
+      read(key);
+      read(values[key]);
     }
+  }
+  template <class T>
+  void read(std::optional<T>& value) {
+    value.reset();
+    if (!left_.empty() && left_[0] == std::byte{0xc0})
+      next();
+    else
+      read(value.emplace());
+  }
+  void read(Received auto& message) { message.read(*this); }
+
+  /// The array of these values.
+  template <class... Values>
+  void values(Values&... values) {
+    expect(array() == sizeof...(values));
+    (read(values), ...);
   }
 
  private:
+  static void expect(bool holds) {
+    if (!holds) throw std::runtime_error("simt's message is not the expected one");
+  }
+  template <class T, class Found>
+  static void store(T& value, Found found) {
+    expect(std::in_range<T>(found));
+    value = static_cast<T>(found);
+  }
   std::span<const std::byte> take(size_t size) {
     if (size > left_.size()) throw std::runtime_error("simt's message ends too early");
     const auto taken = left_.first(size);
     left_ = left_.subspan(size);
     return taken;
   }
+  uint8_t next() { return static_cast<uint8_t>(take(1)[0]); }
   uint64_t big(int bytes) {
     uint64_t value = 0;
     for (const std::byte b : take(static_cast<size_t>(bytes))) value = value << 8 | static_cast<uint8_t>(b);
     return value;
   }
-  static Value integer(uint64_t number) {
-    Value value;
-    value.kind = Value::Kind::Integer;
-    value.integer = number;
-    return value;
-  }
-  Value text(size_t size) {
-    Value value;
-    value.kind = Value::Kind::Text;
-    const auto bytes = take(size);
-    value.text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return value;
-  }
-  Value sequence(Value::Kind kind, size_t count) {
-    Value value;
-    value.kind = kind;
-    value.items.reserve(std::min(count, left_.size()));
-    while (count--) value.items.push_back(read());
-    return value;
+  size_t array() { return length(0x90, 16, 0xdc, 2); }
+  /// small: the first of the heads that are for less than `end`. large: the first of those that a length
+  /// follows, of `bytes` bytes and then of twice as many.
+  size_t length(uint8_t small, uint8_t end, uint8_t large, int bytes = 1) {
+    const uint8_t head = next();
+    if (head >= small && head < small + end) return head - small;
+    expect(head >= large && (bytes << (head - large)) <= 4);
+    return big(bytes << (head - large));
   }
 
   std::span<const std::byte> left_;

@@ -4,11 +4,14 @@
 #include <emmintrin.h>
 #endif
 
+#include <dirent.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "process.hpp"
+#include "run_ahead.hpp"
 
 namespace simt::driver {
 namespace {
@@ -76,21 +79,38 @@ void wait_for_other(const Device& own, uint64_t address) {
   if (Device* const device = other_device(own, address)) synchronize(*device);
 }
 
-/// What a copy occupies of a device, as simt names it. Other devices are reached over the link to the host.
-const char* link_of(Device& device, const Copy& c) {
-  const bool to = device.on_device(c.to.address), from = device.on_device(c.from.address);
-  if (to && from) return "device";
-  if (to || from) return to ? "host_to_device" : "device_to_host";
-  return other_device(device, c.to.address) || other_device(device, c.from.address) ? "device_to_host"
-                                                                                    : "none";
+/// What a copy occupies of a device.
+Link link_of(Device& own, const Copy& c) {
+  // In memory of a device, not in the host's memory that a device holds.
+  const auto is_on_any = [](uint64_t address) {
+    Device* const device = Process::get().device_of(address);
+    return device && device->on_device(address);
+  };
+  const bool to = is_on_any(c.to.address), from = is_on_any(c.from.address);
+  if (!to && !from) return Link::none;
+  if (!from) return Link::host_to_device;
+  if (!to) return Link::device_to_host;
+  if (!own.on_device(c.to.address)) return Link::device_to_peer;
+  return own.on_device(c.from.address) ? Link::device : Link::peer_to_device;
+}
+
+CopySide side_of(const Copy::Side& side) {
+  return {.address = side.address, .pitch = side.pitch, .slice = side.slice};
 }
 
 /// moved: the program has already copied. staged: from memory allocated for this copy.
-void send_copy(Stream& stream, const Copy& c, bool moved, bool staged) {
+void send_copy(Stream& stream, const Copy& c, Link link, bool moved, bool staged) {
   Device& device = stream.context->device;
-  device.connection.send("copy", stream.id, moved, staged, link_of(device, c), c.to.address, c.to.pitch,
-                         c.to.slice, c.from.address, c.from.pitch, c.from.slice, c.width, c.height, c.depth);
-  if (!moved) device.pending = true;
+  device.connection.send(CopyRequest{.stream = stream.id,
+                                     .moved = moved,
+                                     .staged = staged,
+                                     .link = link,
+                                     .to = side_of(c.to),
+                                     .source = side_of(c.from),
+                                     .width = c.width,
+                                     .height = c.height,
+                                     .depth = c.depth});
+  if (!moved) device.submitted();
 }
 
 /// Executes stream-ordered work of one kind.
@@ -102,23 +122,37 @@ struct Executor {
 
   void operator()(const Launch& l) const {
     const Function& f = *l.function;
-    // Encoded by itself, because simt keeps what it has made of it for the next launches.
-    const Bytes configuration =
-        array_of(stream.id, f.module.id, f.name, l.grid, l.block, l.cluster, l.shared_bytes, l.cooperative,
-                 l.window.address, l.window.bytes, l.window.hit_ratio, l.window.hit, l.window.miss);
-    device.pending = true;
-    if (!device.synchronous) return device.connection.send("launch", configuration, l.parameters);
+    const LaunchConfiguration configuration{.stream = stream.id,
+                                            .module = f.module.id,
+                                            .kernel = f.name,
+                                            .grid = l.grid,
+                                            .block = l.block,
+                                            .cluster = l.cluster,
+                                            .shared_bytes = l.shared_bytes,
+                                            .cooperative = l.cooperative,
+                                            .window = {.address = l.window.address,
+                                                       .size = l.window.bytes,
+                                                       .hit_ratio = l.window.hit_ratio,
+                                                       .hit = l.window.hit,
+                                                       .miss = l.window.miss}};
+    device.submitted();
+    if (!device.synchronous)
+      return device.connection.send(
+          LaunchRequest{.configuration = configuration, .parameters = l.parameters});
     // Until the point of a checkpoint; then work is timed.
-    const Value mode = device.connection.call("launch", configuration, l.parameters);
-    device.synchronous = mode.at("synchronous").number() != 0;
-    device.functional = mode.at("functional").number() != 0;
+    const LaunchMode mode = device.connection.call(
+        AnsweredLaunchRequest{.configuration = configuration, .parameters = l.parameters});
+    device.synchronous = mode.synchronous;
+    device.functional = mode.functional;
   }
 
   void operator()(const Copy& c) const {
     if (c.bytes() == 0) return;
     wait_for_others(device, c);
     if (!device.pending) return copy_now(stream, c);
-    if (device.holds(c.to.address) && device.holds(c.from.address)) return send_copy(stream, c, false, false);
+    const Link link = link_of(device, c);
+    if (device.holds(c.to.address) && device.holds(c.from.address))
+      return send_copy(stream, c, link, false, false);
     if (!device.holds(c.to.address) || !device.host_calls.empty()) {
       // simt cannot access the program's own memory: wait until the data has been copied, as CUDA may do as
       // well. Data that a host function has yet to write cannot be staged.
@@ -127,14 +161,15 @@ struct Executor {
     }
     // The source may change as soon as this returns.
     Copy staged = c;
-    staged.from.address = device.connection.call("allocate", c.bytes(), "staged copy", false).number();
+    staged.from.address = device.connection.call(
+        AllocateRequest{.size = c.bytes(), .label = "staged copy", .everywhere = false});
     require(staged.from.address != 0, CUDA_ERROR_OUT_OF_MEMORY);
     staged.from.pitch = c.width;
     staged.from.slice = c.width * c.height;
     Copy to_stage = c;
     to_stage.to = staged.from;
     copy_rows(to_stage);
-    send_copy(stream, staged, false, true);
+    send_copy(stream, staged, link, false, true);
   }
 
   void operator()(const Fill& f) const {
@@ -148,55 +183,60 @@ struct Executor {
     if (filled) fill_rows(f);
     if (elsewhere) return;
     if (filled && device.functional) return;
-    device.connection.send("fill", stream.id, filled, f.address, f.pitch, f.value, f.element, f.width,
-                           f.height);
-    if (!filled) device.pending = true;
+    device.connection.send(FillRequest{.stream = stream.id,
+                                       .filled = filled,
+                                       .address = f.address,
+                                       .pitch = f.pitch,
+                                       .value = f.value,
+                                       .element = f.element,
+                                       .width = f.width,
+                                       .height = f.height});
+    if (!filled) device.submitted();
   }
 
   void operator()(const HostCall& call) const {
-    if (device.functional || !device.pending) {
-      synchronize(device);
+    if (can_call())
       call.function(call.argument);
-    } else {
+    else
       ask_for(call);
-    }
   }
 
   void operator()(const StreamCallback& call) const {
-    if (device.functional || !device.pending) {
-      synchronize(device);
+    if (can_call())
       call.function(call.stream, CUDA_SUCCESS, call.argument);
-    } else {
+    else
       ask_for(call);
-    }
   }
 
   void operator()(const Record& r) const {
-    if (r.event->id != 0) device.connection.send("forget", r.event->id);
+    if (r.event->id != 0) device.connection.send(ForgetRequest{.event = r.event->id});
     r.event->id = Process::get().next_id++;
     r.event->capture = nullptr;
-    device.connection.send("record", stream.id, r.event->id);
-    device.pending = true;
+    device.connection.send(RecordRequest{.stream = stream.id, .event = r.event->id});
+    device.submitted();
   }
 
   void operator()(const Wait& w) const {
     if (w.event->id == 0) return;
     if (&w.event->context->device != &device) return synchronize(*w.event);  // it has a time of its own
-    device.connection.send("wait", stream.id, w.event->id);
+    device.connection.send(WaitRequest{.stream = stream.id, .event = w.event->id});
   }
 
   void operator()(const Release& r) const {
     if (free_graph_memory(r.address)) return;
     device.forget(r.address);
-    device.connection.send("release", stream.id, r.address);
-    device.pending = true;
+    device.connection.send(ReleaseRequest{.stream = stream.id, .address = r.address});
+    device.submitted();
   }
 
  private:
+  /// Whether the stream's work has been done: without timing, most has by now.
+  bool can_call() const { return !device.pending || (device.functional && is_done(stream)); }
   void ask_for(const Work& call) const {
     const uint64_t number = Process::get().next_id++;
     device.host_calls[number] = call;
-    device.connection.send("call", stream.id, number);
+    device.connection.send(CallRequest{.stream = stream.id, .number = number});
+    device.submitted();
   }
 };
 
@@ -209,23 +249,68 @@ void make_host_call(Device& device, uint64_t number) {
     callback->function(callback->stream, CUDA_SUCCESS, callback->argument);
 }
 
-/// Waits for a device's work: "all" of it, or that of a stream or before an event, by number.
-void wait(Device& device, const char* what, uint64_t which) {
-  Value reply = device.connection.call("synchronize", what, which);
-  // simt requests a host function: its stream continues when the function has returned.
-  while (reply.kind == Value::Kind::Integer) {
-    make_host_call(device, reply.number());
-    reply = device.connection.call("called");
+/// The reply to a request that waits for work, after the host functions that it waits for: a stream continues
+/// when its function has returned.
+template <class Request>
+auto awaited(Device& device, const Request& request) {
+  return device.connection.call(request, [&](uint64_t number) { make_host_call(device, number); });
+}
+
+/// How long work is waited for before calls of other threads have their turn, and if some did, until they
+/// have it again.
+constexpr uint64_t longest_ms = 1000, shortest_ms = 20;
+
+/// Whether this is the program's only thread.
+bool is_alone() {
+  DIR* const tasks = opendir("/proc/self/task");
+  if (!tasks) return false;
+  size_t threads = 0;
+  while (const dirent* const task = readdir(tasks)) threads += task->d_name[0] != '.';
+  closedir(tasks);
+  return threads == (runs_ahead() ? 2 : 1);
+}
+
+/// Waits for a device's work: all of it, or that of a stream or before an event, by number.
+void wait(Device& device, Awaited what, uint64_t which) {
+  Process& process = Process::get();
+  const struct Waiting {
+    explicit Waiting(std::atomic<unsigned>& calls) : count(calls) { ++count; }
+    ~Waiting() { --count; }
+    std::atomic<unsigned>& count;
+  } waiting(process.waiting);
+  std::vector<uint64_t> numbers;
+  bool is_shared = process.lock.contended();
+  for (;;) {
+    ++process.activity;
+    WaitResult result =
+        awaited(device, SynchronizeRequest{.what = what,
+                                           .which = which,
+                                           .numbers = numbers,
+                                           .milliseconds = is_shared ? shortest_ms : longest_ms,
+                                           .alone = !numbers.empty() && is_alone()});
+    if (!result.printed.empty()) {
+      std::fwrite(result.printed.data(), 1, result.printed.size(), stdout);
+      std::fflush(stdout);
+    }
+    if (const auto code = static_cast<CUresult>(result.fault); code != CUDA_SUCCESS) {
+      device.pending = false;
+      device.fault = code;
+      fail(code);
+    }
+    if (result.left.empty()) return;
+    what = Awaited::numbers;
+    numbers = std::move(result.left);
+    is_shared = process.lock.yield();
   }
-  if (const std::string& printed = reply.at("printed").string(); !printed.empty()) {
-    std::fwrite(printed.data(), 1, printed.size(), stdout);
-    std::fflush(stdout);
-  }
-  const auto code = static_cast<CUresult>(reply.at("fault").number());
-  if (code == CUDA_SUCCESS) return;
-  device.pending = false;
-  device.fault = code;
-  fail(code);
+}
+
+bool is_done(Device& device, Queried what, uint64_t which) {
+  if (!device.pending) return true;
+  const QueryResult result = awaited(device, QueryRequest{.what = what, .which = which});
+  if (result.ran) ++Process::get().activity;
+  if (!result.done) return false;
+  wait(device, what == Queried::stream ? Awaited::stream : Awaited::event, which);
+  return true;
 }
 
 }  // namespace
@@ -237,7 +322,8 @@ void wait_for_others(const Device& own, const Copy& copy) {
 
 void copy_now(Stream& stream, const Copy& copy) {
   copy_rows(copy);
-  if (!stream.context->device.functional) send_copy(stream, copy, true, false);
+  Device& device = stream.context->device;
+  if (!device.functional) send_copy(stream, copy, link_of(device, copy), true, false);
 }
 
 void execute(Stream& stream, Work work) {
@@ -246,16 +332,32 @@ void execute(Stream& stream, Work work) {
 
 void synchronize(Device& device) {
   if (!device.pending) return;
-  wait(device, "all", 0);
+  const uint64_t submissions = device.submissions;
+  wait(device, Awaited::all, 0);
+  if (device.submissions != submissions) return;  // other threads have submitted more
   device.pending = false;
+  device.idle = true;
 }
 
 void synchronize(Stream& stream) {
-  if (stream.context->device.pending) wait(stream.context->device, "stream", stream.id);
+  if (stream.context->device.pending) wait(stream.context->device, Awaited::stream, stream.id);
 }
 
 void synchronize(Event& event) {
-  if (event.context->device.pending && event.id != 0) wait(event.context->device, "event", event.id);
+  if (event.context->device.pending && event.id != 0) wait(event.context->device, Awaited::event, event.id);
+}
+
+bool is_done(Stream& stream) {
+  return is_done(stream.context->device, Queried::stream, stream.id);
+}
+
+bool is_done(Event& event) {
+  return event.id == 0 || is_done(event.context->device, Queried::event, event.id);
+}
+
+bool advance(Device& device) {
+  device.idle = awaited(device, RunAheadRequest{});
+  return device.idle;
 }
 
 }  // namespace simt::driver

@@ -1,10 +1,14 @@
 from . import control as control
 from . import debug as debug
 from . import errors as errors
+from . import exec as exec
 from . import policy as policy
+from . import power as power
 from . import profile as profile
 from . import sampling as sampling
+from . import sass as sass
 from . import spec as spec
+from . import torch as torch
 from . import trace as trace
 from . import validate as validate
 from . import workloads as workloads

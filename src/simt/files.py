@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,9 @@ _MOST_TOML = 1 << 20  # bytes
 _MOST_PARTS = 32  # of a dotted key in TOML
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}")
+
+_SYNC_SECONDS, _SYNC_SHARE = 1.0, 0.02
+"""A `LineFile` is synchronised so often, and takes at most this share of the time."""
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -43,6 +48,25 @@ def kind_of(path: Path) -> str:
     return next((kind for test, kind in _KINDS if test(mode)), "")
 
 
+_AMD_MACHINE = 224  # EM_AMDGPU
+_OFFLOAD_BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+AMD_CODE = (
+    "AMD's machine code (a code object); all GPUs of simt, mi100 and r9nano as well, execute PTX and "
+    "NVIDIA's machine code: pass the kernels' source as CUDA C++ (.cu)"
+)
+
+
+def is_amd_code(head: bytes) -> bool:
+    """Whether a file that begins so is a code object for AMD's GPUs, or a bundle of them."""
+    elf = head[:4] == b"\x7fELF" and head[18:20] == _AMD_MACHINE.to_bytes(2, "little")
+    return elf or head.startswith(_OFFLOAD_BUNDLES)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a directory is there; False also for names that no file can have."""
+    return kind_of(path) == "a directory"
+
+
 def is_regular(path: Path) -> bool:
     """Whether a regular file is there; False also for names that no file can have."""
     try:
@@ -60,8 +84,8 @@ def require_regular(path: Path) -> None:
         raise OSError(errno.EINVAL, f"this is {kind}, expected a regular file", str(path))
 
 
-def unreadable(path: Path, what: str) -> str:
-    """Why an input cannot be read, such as that it is not a regular file, or ""; before it is opened.
+def not_found(path: Path, what: str) -> str:
+    """Why there is nothing of this name, or it cannot be reached: the name may be too long; or "".
 
     what: the expected kind of file.
     """
@@ -73,8 +97,16 @@ def unreadable(path: Path, what: str) -> str:
         return f"cannot be read: {refused.strerror}"
     except ValueError as refused:
         return f"no name of a file: {refused}"
+    return ""
+
+
+def unreadable(path: Path, what: str) -> str:
+    """Why an input cannot be read, such as that it is not a regular file, or ""; before it is opened.
+
+    what: the expected kind of file.
+    """
     kind = kind_of(path)
-    return f"this is {kind}, expected {what}" if kind else ""
+    return f"this is {kind}, expected {what}" if kind else not_found(path, what)
 
 
 def require_file(path: Path, what: str, error: type[SimtError]) -> None:
@@ -184,3 +216,61 @@ def write_bytes(target: Path, data: bytes, error: type[SimtError] = ResultError)
             temporary.write_bytes(data)
     except OSError as refused:
         raise error(f"{target}: cannot write: {refused.strerror}") from refused
+
+
+class LineFile:
+    """A file to which lines are appended, each whole or not at all.
+
+    Lines survive the death of the process, and a crash of the machine soon after they are written: files are
+    synchronised every second, more rarely where that takes long. Methods raise OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: Any = None
+        self._synced, self._sync_cost = -math.inf, 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
+    def begin(self, lines: Iterable[bytes]) -> None:
+        """Starts afresh with these lines; what was there is replaced at once."""
+        self.close()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self.path) as temporary, temporary.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        self._file = self.path.open("ab", buffering=0)
+
+    def append(self, line: bytes) -> None:
+        before = self._file.tell()
+        try:
+            written = self._file.write(line)
+            if written != len(line):  # the disk is full: the next byte will fail
+                self._file.write(line[written:])
+        except OSError:
+            # A partial line would hide the lines that another process appends.
+            os.ftruncate(self._file.fileno(), before)
+            raise
+        if time.monotonic() - self._synced > max(_SYNC_SECONDS, self._sync_cost / _SYNC_SHARE):
+            self.sync()
+
+    def sync(self) -> None:
+        begin = time.monotonic()
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+        self._sync_cost = self._synced - begin
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def remove(self) -> None:
+        """Also what a killed process has left beside it."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+        for left in self.path.parent.glob(f".{self.path.name}.*"):
+            left.unlink(missing_ok=True)

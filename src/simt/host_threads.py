@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from simt.run.options import whole_option
+from simt.options import whole_option
 
 
 def host_threads(threads: Any) -> int:

@@ -24,6 +24,22 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
+def names_of(kernel: str) -> tuple[str, ...]:
+    """What a kernel is called, wherever one is named, from the most to the least specific: by its own name,
+    demangled (`a::f<int>(int*)`), without call arguments, without template arguments (`short_name`), and
+    without namespaces (`function_name`).
+    """
+    declaration, short = demangled(kernel).removeprefix("void "), short_name(kernel)
+    arguments = _template_arguments(declaration.removeprefix(short)) if declaration.startswith(short) else ""
+    return kernel, declaration, short + arguments, short, function_name(kernel)
+
+
+def named_by(name: str, kernels: Sequence[str]) -> list[str]:
+    """The kernels that are called so (`names_of`): of several, those for which the name is most specific."""
+    ranks = {x: names_of(x).index(name) for x in kernels if name in names_of(x)}
+    return [kernel for kernel, rank in ranks.items() if rank == min(ranks.values())]
+
+
 @lru_cache(maxsize=1 << 14)
 def short_name(name: str) -> str:
     """The function's name in a mangled C++ name, with namespaces, without template and call arguments.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from simt.errors import LaunchError
 from simt.extras import explained
-from simt.files import require_file
+from simt.files import is_regular, not_found, require_file
 from simt.hints import did_you_mean
+from simt.options import DEFAULT_GPU
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".py", ".cu", ".ptx", ".cubin", ".fatbin")
 _EXAMPLES = Path(__file__).parent / "examples"
-_MAIN = re.compile(r"\bmain\s*\(")
+_NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_MAIN = re.compile(r"\b(?:int|auto)\s+main\s*\(")
 
 
 def examples() -> dict[str, str]:
@@ -75,15 +78,16 @@ def run_program(
     if size is not None:
         raise LaunchError(f"{path}: --size is for workloads")
     script = script_of(path, driver)
-    module: Any = None if path.suffix == ".py" else gpu.load(path)
     require_file(script, "a Python program", LaunchError)
+    module: Any = None if path.suffix == ".py" else gpu.load(path)
     parameters = (gpu,) if module is None else (gpu, module)
     signature = "main(gpu)" if module is None else "main(gpu, module)"
     without_main = (
         f"{script}: has no function `{signature}`. A script that launches its kernels by itself is run by "
-        f"`simt exec -- python {script}`"
+        f"`simt exec -- python {script}`; with --profile FILE.parquet before the --, `simt sample "
+        "FILE.parquet` then chooses its launches"
     )
-    if b"main" not in script.read_bytes():  # before the script does all its work
+    if not _binds_main(script):  # before the script does all its work
         raise LaunchError(without_main)
     try:
         main = runpy.run_path(str(script)).get("main")
@@ -103,7 +107,7 @@ def run_program(
 
 def profiled(
     program: Path | Workload,
-    gpu: str | Spec = "h100",
+    gpu: str | Spec = DEFAULT_GPU,
     driver: Path | None = None,
     size: int | None = None,
     threads: int = 1,
@@ -126,24 +130,50 @@ def script_of(path: Path, driver: Path | None) -> Path:
 
     Raises LaunchError if the program or its driver is missing, or a Python file has a driver.
     """
-    if not path.exists():
-        raise LaunchError(f"{path}: there is no such file")
+    if why := not_found(path, "a program"):
+        raise LaunchError(f"{path}: {why}")
     if path.suffix == ".py":
         if driver is not None:
             raise LaunchError(f"{path}: a Python program is its own driver; --driver is for other files")
         return path
+    if is_whole(path, driver):
+        raise LaunchError(
+            f"{path}: a program with its own `main`, which only `simt run` and `simt exec` run; elsewhere "
+            f"it needs a driver, {path.with_suffix('.py')}, with a function `main(gpu, module)`"
+        )
     script = driver or path.with_suffix(".py")
     if not script.exists():
-        if path.suffix == ".cu" and driver is None and _MAIN.search(path.read_text(errors="replace")):
-            raise LaunchError(
-                f"{path}: a whole program, with a `main`. Compile it with `nvcc -cudart shared`, which pip "
-                "installs (docs/exec.md), and run `simt exec -- PROGRAM`"
-            )
         raise LaunchError(
             f"{path}: its driver {script} is missing. Write one with a function `main(gpu, module)` that "
             f"makes the arrays and launches the kernels, or name another with --driver"
         )
     return script
+
+
+def is_whole(path: Path, driver: Path | None = None) -> bool:
+    """Whether this is a source file with its own `main`, as far as its text shows, without a driver."""
+    if path.suffix != ".cu" or driver is not None or path.with_suffix(".py").exists() or not is_regular(path):
+        return False
+    return _MAIN.search(_NO_CODE.sub(" ", path.read_text(encoding="utf-8", errors="replace"))) is not None
+
+
+def _binds_main(script: Path) -> bool:
+    """Whether a file binds the name `main`, as far as its text shows: names from `import *` and syntax errors
+    are for running it to find.
+    """
+    try:
+        tree = ast.parse(script.read_bytes(), str(script))
+    except (SyntaxError, ValueError, OSError, RecursionError):
+        return True
+    for node in ast.walk(tree):
+        defined = (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == "main"
+        )
+        bound = isinstance(node, ast.Name) and node.id == "main" and isinstance(node.ctx, ast.Store)
+        imported = isinstance(node, ast.alias) and (node.asname or node.name) in ("main", "*")
+        if defined or bound or imported:
+            return True
+    return False
 
 
 def _describe(outputs: Outputs) -> None:

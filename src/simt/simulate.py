@@ -6,89 +6,36 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simt.errors import Interrupted, LimitReached, ResultError, SelectionError, SimtError, SimulationError
-from simt.policy import Policy
+from simt.options import TraceOptions, keywords_of
+from simt.progress import Progress
 from simt.result import Result
+from simt.run.facts import Facts
 from simt.run.interruption import Limits, deferred_stop, number_of
-from simt.run.planned import planned, positions
-from simt.run.progress import Progress
-from simt.run.record import Facts
+from simt.run.planned import numbered, planned
 from simt.run.session import QueuedLaunch, Session
-from simt.selection import Selection, canonical, select
+from simt.selection import canonical, select
 
 if TYPE_CHECKING:
-    from simt.control import Controller
-    from simt.power import Power
-    from simt.sampling import Plan
-    from simt.spec import Spec
-    from simt.trace import Kernel, Trace
+    from simt.trace import Trace, TraceKernel
 
 LOOK_AHEAD = 4
 _FILLING = 16  # warp instructions for each line of the L2, which fill it
 
 
-def simulate(
-    path: str | os.PathLike[str],
-    gpu: str | os.PathLike[str] | Spec = "qv100",
-    *,
-    set: Mapping[str, Any] | Iterable[str] | None = None,
-    kernels: Selection = None,
-    threads: int = 1,
-    max_cycles: int | None = None,
-    timeline: int | None = None,
-    window: int | None = None,
-    timeout: float | None = None,
-    progress: Callable[[Progress], None] | bool | None = None,
-    output: str | os.PathLike[str] | None = None,
-    resume: Result | bool = False,
-    policies: Mapping[str, Policy] | None = None,
-    controller: Controller | str | None = None,
-    plan: Plan | Collection[int] | None = None,
-    launches: Selection = None,
-    power: Power = False,
-    clock: float | None = None,
-    verify: float = 0.0,
-    seed: int = 0,
-    outside: bool = False,
-) -> Result:
+@keywords_of(TraceOptions)
+def simulate(path: str | os.PathLike[str], options: TraceOptions) -> Result:
     """Simulates the launches of a trace on a GPU and returns their counters.
 
     path: a `kernelslist.g`, a directory that contains one, a kernel trace, or a `.simt` store.
-    gpu: name of a specification (listed by `simt gpus`), path of a TOML file, or a specification.
-    set: values that override the specification, by their path in it: `{"sm.count": 40}` or `["sm.count=40"]`.
-    kernels: the launches to simulate, such as `"3-7,12"`, `"*gemm*"` or `"/conv\\d/"` (see docs/cli.md); all
-        copies to the GPU are still made.
-    threads: host threads, at most as many as there are cores. Counters do not depend on it.
-    max_cycles: stop after about this many core cycles; the Result has the launches finished by then.
-    timeout: likewise, stop after about this many seconds.
-    timeline: interval of the timeline in core cycles; None for no timeline.
-    window: cycles that SMs simulate independently; None for the maximum. Counters do not depend on it.
-    progress: True for a progress bar on the terminal (otherwise a line every 30 seconds), or a function that
-        is called a few times a second.
-    output: where the Result is saved, as by `Result.save`. Launches are written there as they finish, so they
-        are kept whatever happens next: `Result.load` reads them.
-    resume: True to continue the interrupted run with this output, or a Result of the same input and
-        specification. Its launches are kept, not simulated again; caches start afresh.
-    policies: Python functions in place of built-in policies: scheduler, l1_replacement, l2_replacement,
-        slice_hash (see simt.policy).
-    controller: decides during each launch how much of it is simulated (see simt.control), or its name as
-        after `--sample`; None: all.
-    plan: simulate only its launches; `Result.sampling` then has estimated totals of the whole program with
-        their errors. Its launches are the trace's kernels, counted from 0, or all kernels of the trace, in
-        order. Or the positions of launches, from 0. What the launches left out before them access is put
-        into the L2.
-    launches: time only these, as `kernels`, of those that `kernels` chooses; what the launches left out
-        before them access is put into the L2.
-    power: True for the energy of each launch in the Result, by the energies of this GPU; or the name of the
-        GPU whose energies to use, a TOML file, or `simt.power.Energies` (see docs/power).
-    clock: core clock in MHz in place of the specification's; interconnect and L2 follow if they have the
-    same. verify: share of the launches cut short by the controller, chosen at random by `seed`, that are also
-        simulated in full: `Result.sampling` has the observed errors.
-    outside: whether a launch list may name files outside its folder.
+    {options}
+
+    Launches have the numbers that the trace gives them; those of a plan are counted from 1, among the trace's
+    kernels or, where the plan has as many, among all of its launches.
 
     Raises SimtError on bad input and if `output` holds an unfinished run that is not to be resumed;
     SimulationError if the simulation cannot continue (DeadlockError if the simulated machine is deadlocked);
@@ -97,40 +44,21 @@ def simulate(
     """
     from simt.trace import open_trace
 
-    if verify and controller is None:
-        raise SimtError("verify needs a controller, whose projections it checks")
-    session = Session(
-        gpu,
-        set=set,
-        policies=policies,
-        threads=threads,
-        window=window,
-        timeline=timeline,
-        max_cycles=max_cycles,
-        timeout=timeout,
-        progress=progress,
-        output=output,
-        resume=resume,
-        controller=controller,
-        plan=plan,
-        launches=launches,
-        power=power,
-        clock=clock,
-    )
-    trace = open_trace(path, outside) if outside else open_trace(path)
+    session = Session(options.gpu, options)
+    trace = open_trace(path, options.outside) if options.outside else open_trace(path)
+    plan = options.plan
     every = trace.kernels
-    chosen = select(every, kernels)
-    if launches is not None:
+    chosen = select(every, options.kernels)
+    if options.launches is not None:
         if plan is not None:
             raise SelectionError("a plan chooses what is timed: leave out launches")
-        wanted_launches = frozenset(select(every, launches))
+        wanted_launches = frozenset(select(every, options.launches, "launches"))
         chosen = [index for index in chosen if index in wanted_launches]
         if not chosen:
-            raise SelectionError(
-                f"launches {canonical(launches)!r} and kernels {canonical(kernels)!r} share none"
-            )
+            launches, kernels = canonical(options.launches), canonical(options.kernels)
+            raise SelectionError(f"launches {launches!r} and kernels {kernels!r} share none")
     if isinstance(plan, Collection):
-        chosen = positions(plan, chosen)
+        chosen = numbered(plan, chosen)
         plan = None
     elif plan is not None:
         chosen = planned(plan, [kernel.name for kernel in every], chosen)
@@ -140,10 +68,10 @@ def simulate(
         os.fspath(path),
         _input_hash(trace, chosen),
         wanted=chosen,
-        kernels=canonical(kernels),
+        kernels=canonical(options.kernels),
         warnings=lambda: trace.warnings,
     )
-    pending = [index for index in chosen if index not in session.launches]
+    pending = [index for index in chosen if index not in session.record.launches]
     # Where launches run one after the other, a bound on those that are queued saves memory and changes
     # nothing: each starts when the one before it ends, whenever it was queued.
     streams = len({every[index].stream for index in pending})
@@ -157,59 +85,51 @@ def simulate(
         )
         with deferred_stop():
             result = session.result()
-            session.save(result)
+            session.record.save(result)
     except LimitReached as stop:
         result = stop.result
-        session.save(result)
+        session.record.save(result)
     except KeyboardInterrupt as stop:
         found = stop.result if isinstance(stop, Interrupted) else session.result("interrupted")
-        session.save(found)
+        session.record.save(found)
         raise Interrupted(found, number_of(stop)) from None
     except ResultError:  # a finished launch could not be saved
         raise
     except SimtError as error:  # a deadlock, a damaged trace, a launch that no SM can hold
         found = error.result if isinstance(error, SimulationError) else session.result("failed")
         if found.launches:
-            session.save(found)
+            session.record.save(found)
         if isinstance(error, SimulationError):
             raise
         raise SimulationError(str(error), found) from error
-    if controller is None and plan is None:
+    if options.controller is None and plan is None:
         return result
     from simt.control.accuracy import choose, verification, with_accuracy
 
     verified = None
     try:
-        if verify and (wanted := choose(result, verify, seed)):
+        if options.verify and (wanted := choose(result, options.verify, options.seed)):
+            again = options.in_full()
             full = simulate(
-                path,
-                gpu,
-                set=set,
-                kernels=wanted,
-                threads=threads,
-                window=window,
-                progress=progress,
-                policies=policies,
-                outside=outside,
-                timeout=session.limits.timeout_left,
+                path, **replace(again, kernels=wanted, timeout=session.limits.timeout_left).keywords()
             )
             if full.status == "timeout":
                 result = replace(result, status=full.status)
-            verified = verification(result, full, verify, seed)
+            verified = verification(result, full, options.verify, options.seed)
     except KeyboardInterrupt as stop:
         raise Interrupted(result, number_of(stop)) from None
     result = with_accuracy(result, plan, verified)
-    session.save(result)
+    session.record.save(result)
     return result
 
 
-def _read(kernels: list[Kernel], report: Callable[[Progress], None], limits: Limits) -> None:
+def _read(kernels: list[TraceKernel], report: Callable[[Progress], None], limits: Limits) -> None:
     """Converts what is not in a trace store yet. Raises SimtError where the time is over before."""
     start = time.monotonic()
     for i, kernel in enumerate(kernels):
         size = max(1, kernel.path.stat().st_size)
 
-        def advance(position: int, i: int = i, size: int = size, kernel: Kernel = kernel) -> None:
+        def advance(position: int, i: int = i, size: int = size, kernel: TraceKernel = kernel) -> None:
             if limits.late():
                 raise SimtError(
                     f"{kernel.path}: {limits.text('timeout')} and this trace is not read yet; "
@@ -268,7 +188,7 @@ def _launches(session: Session, trace: Trace, pending: list[int]) -> Iterator[Qu
         index += 1
 
 
-def _followed(session: Session, every: Sequence[Kernel], pending: Collection[int]) -> dict[int, int]:
+def _followed(session: Session, every: Sequence[TraceKernel], pending: Collection[int]) -> dict[int, int]:
     """Launches that a plan leaves out, and whose addresses fill the L2 for the next one that it simulates:
     index -> first CTA. Of a long stretch only its end matters: enough instructions to fill the L2 even if few
     of them access memory."""

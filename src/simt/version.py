@@ -1,3 +1,4 @@
-"""The version of simt; pyproject.toml has the same (a test compares them)."""
+"""The version of simt, which the package takes from here. CITATION.cff and CHANGELOG.md name it, too; a test
+compares them."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -100,7 +100,7 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="this GPU computes values only"):
         functional.checkpoint(tmp_path / "no", warm=True)
     own = simt.GPU("qv100", set=OPTIONS, policies={"l2_replacement": any_way})
-    with pytest.raises(CheckpointError, match=r"l2\.slice\.replacement is a function of your own"):
+    with pytest.raises(CheckpointError, match=r"l2\.slice\.replacement is a policy of your own"):
         own.checkpoint(tmp_path / "no", warm=True)
     gpu = simt.GPU("qv100", set=OPTIONS)
     step(*program(gpu))

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import simt as package
 from simt.cli import app
-from simt.cli.sampling_options import share
 from simt.errors import SimtError
+from simt.options import share
 from simt.result import Result
 from support.tiny import dependent, write_kernel
 
@@ -22,10 +22,10 @@ SMALL = ["--gpu", "a100", "--set", "sm.count=2"]
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three launches of 600 equal CTAs."""
+    """Three launches of 1,200 equal CTAs: a replayed timeline has no preview, and needs more waves."""
     folder = tmp_path_factory.mktemp("trace")
     for number in (1, 2, 3):
-        write_kernel(folder, [[dependent(60)]] * 600, number, sm=80)
+        write_kernel(folder, [[dependent(60)]] * 1200, number, sm=80)
     return folder
 
 
@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_refused(trace: Path, arguments: list[str], messa
 
 
 def test_shares() -> None:
-    assert [share(text) for text in (None, "5%", "0.25", "100%")] == [0.0, 0.05, 0.25, 1.0]
+    assert [share(text) for text in ("5%", "0.25", "100%")] == [0.05, 0.25, 1.0]
 
 
 def test_a_program_is_verified_by_a_second_run(tmp_path: Path) -> None:

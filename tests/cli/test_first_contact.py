@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,23 @@ def test_nothing_is_imported_before_it_is_used(code: str) -> None:
 
 
 def test_public_names() -> None:
-    packages = {"control", "debug", "errors", "policy", "profile", "sampling", "spec", "trace", "validate"}
+    packages = {
+        "control",
+        "debug",
+        "errors",
+        "exec",
+        "policy",
+        "power",
+        "profile",
+        "sampling",
+        "sass",
+        "spec",
+    }
     names = {"GPU", "LaunchResult", "ProgramFault", "Result", "SimtError", "Study", "__version__", "simulate"}
-    assert set(dir(simt)) == names | packages | {"workloads"}
-    assert all(getattr(simt, name) is not None for name in dir(simt))
+    packages |= {"torch", "trace", "validate", "workloads"}
+    assert set(dir(simt)) == names | packages
+    for name in (packages | names) - ({"torch"} if find_spec("torch") is None else set()):
+        assert getattr(simt, name) is not None
     with pytest.raises(AttributeError):
         _ = simt.nothing  # type: ignore[attr-defined]
 

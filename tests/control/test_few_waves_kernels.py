@@ -11,26 +11,27 @@ import numpy as np
 import pytest
 
 import simt
-from simt.control.registry import make
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-QUARTER = {"sm.count": 33, "address_map.channels": 40}
+BENCHMARKS = Path(__file__).resolve().parents[2] / "docs" / "records" / "scripts"
 
 
 @pytest.fixture(scope="module")
-def kernels() -> Iterator[Any]:
+def study() -> Iterator[Any]:
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        import few_waves_kernels
+        import few_waves_study
 
-        yield few_waves_kernels.KERNELS
+        yield few_waves_study
     finally:
         sys.path.remove(str(BENCHMARKS))
 
 
-def test_values(kernels: Any) -> None:
+@pytest.mark.parametrize("source", ["few_waves.cu", "few_waves_second.cu"])
+def test_values(study: Any, source: str) -> None:
     gpu = simt.GPU("qv100", functional=True)
-    module = gpu.compile((BENCHMARKS / "few_waves.cu").read_text(), name="few_waves.cu")
+    module = gpu.compile((BENCHMARKS / source).read_text(), name=source)
+    kernels = {name: k for name, k in study.ALL.items() if study.HALVES[k.half].source == source}
+    assert kernels
     for name, kernel in kernels.items():
         ctas = -(-11 // kernel.multiple) * kernel.multiple
         arguments, values = kernel.make(gpu, np.random.default_rng(1), ctas)
@@ -41,23 +42,16 @@ def test_values(kernels: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("gpu", "name", "ctas", "known"),
+    ("gpu", "name", "ctas", "part"),
     [
-        ("h100", "histogram_shared", 275, {}),
-        ("qv100", "sgemm_tiled", 144, {}),
-        ("h100", "sgemm_tiled", 84, QUARTER),
+        ("h100", "histogram_shared", 275, 1),
+        ("qv100", "sgemm_tiled", 144, 1),
+        ("h100", "sgemm_tiled", 84, 4),
+        ("a100", "hash_insert", 1174, 8),
     ],
 )
 @pytest.mark.parametrize("method", ["photon", "pkp"])
-def test_launches_of_few_waves(kernels: Any, gpu: str, name: str, ctas: int, known: Any, method: str) -> None:
+def test_launches_of_few_waves(study: Any, gpu: str, name: str, ctas: int, part: int, method: str) -> None:
     """These were up to 37 % off, with intervals of 1 to 9 %."""
-    found = []
-    for controller in (None, make(method)):
-        device = simt.GPU(gpu, set=known, controller=controller)
-        module = device.compile((BENCHMARKS / "few_waves.cu").read_text(), name="few_waves.cu")
-        arguments, _ = kernels[name].make(device, np.random.default_rng(1), ctas)
-        module[name][ctas, kernels[name].threads](*arguments)
-        found += device.result().launches
-    full, launch = found
-    assert launch.sampled is not None
-    assert abs(launch.cycles / full.cycles - 1) <= launch.sampled.half_widths.get("cycles", 0.0)
+    full, found = (study.simulate(gpu, name, part, ctas, how) for how in ("full", method))
+    assert abs(found["cycles"] / full["cycles"] - 1) <= (found["half_width"] or 0.0)

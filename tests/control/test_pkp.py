@@ -279,14 +279,25 @@ def test_nothing_is_decided_before_two_waves() -> None:
 
 
 def test_uncertain_waves_refuse_a_decision() -> None:
-    ipc = [2.0, 2.0, 2.2, 2.2, 1.8, 1.8, *[2.0] * 14]
-    launch = view(warp_instructions=20_000)
+    ipc = [2.0, 2.0, 2.2, 2.2, 1.8, 1.8, *[2.0] * 34]
+    launch = view(ctas=200, warp_instructions=40_000)
+    signal = lambda: intervals(ipc, [5 * i for i in range(1, 41)], ctas=200)  # noqa: E731
     controller = pkp(trend=0.1, error=0.1, threshold=100.0)
-    early = stop_of(pkp(trend=0.1, error=9.0, threshold=100.0), launch, intervals(ipc, WAVES))
-    late = stop_of(controller, launch, intervals(ipc, WAVES))
+    early = stop_of(pkp(trend=0.1, error=9.0, threshold=100.0), launch, signal())
+    late = stop_of(controller, launch, signal())
     assert early is not None and late is not None and early.index == 5 < late.index
     assert controller.project(launch, late).half_widths["cycles"] <= 0.1
-    assert stop_of(pkp(trend=0.1, error=0.01, threshold=100.0), launch, intervals(ipc, WAVES)) is None
+    assert stop_of(pkp(trend=0.1, error=0.01, threshold=100.0), launch, signal()) is None
+
+
+def test_nothing_is_left_out_of_the_last_wave() -> None:
+    """The IPC has been steady since six intervals when 85 or 90 of 100 CTAs have finished, ten at a time."""
+    before = [1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0]
+    controller = pkp(trend=0.1, error=9.0)
+    stop = stop_of(controller, view(), intervals(before + [2.0] * 9, WAVES))
+    assert stop is not None and stop.index == 16
+    assert stop_of(controller, view(), intervals(before + [3.0] + [2.0] * 8, WAVES)) is None
+    assert controller.why_full == "never stable: all CTAs had been dispatched"
 
 
 def test_of_fewer_than_eight_waves_nothing_is_left_out() -> None:

@@ -204,3 +204,14 @@ def test_what_comes_right_after_a_gap_may_be_part_of_the_warm_up() -> None:
 def test_the_first_two_waves_may_swing() -> None:
     found = sample(lambda cta: {1: 130, 2: 70}.get(cta // WAVE, 100), steady(1000), steady(10), steady(10))
     assert found.added == pytest.approx(100 * len(found.left_out), rel=1e-3)
+
+
+@pytest.mark.parametrize(("waves_of_their_own", "windows"), [((1,), 3), ((1, 2), 5)])
+def test_three_windows_without_the_cold_one_have_to_agree_at_much_use_of_dram(
+    waves_of_their_own: tuple[int, ...], windows: int
+) -> None:
+    """Three fifths of DRAM's peak. The cold window alone takes 3 % longer, or also the first one after it."""
+    found = sample(
+        lambda cta: 103 if cta // WAVE in waves_of_their_own else 100, steady(1000), steady(60), steady(60)
+    )
+    assert int(found.projection.reason.split()[0]) == windows

@@ -12,9 +12,15 @@ from simt.control.waves import Waves, too_few
 from support.signals import intervals, view
 
 
-def watched(ipc: list[float], ctas: int = 100, each: int = 100, largest: float = 0) -> Waves:
-    """A wave of ten CTAs ends in each interval of 500 cycles."""
-    waves = Waves(view(ctas=ctas), Previewed(each, max(each, largest), ctas))
+def watched(
+    ipc: list[float], ctas: int = 100, each: int = 100, largest: float | None = 0, order_matters: bool = False
+) -> Waves:
+    """A wave of ten CTAs ends in each interval of 500 cycles.
+
+    largest: instructions of the largest previewed CTA; None: there was no preview.
+    """
+    previewed = None if largest is None else Previewed(each, max(each, largest), ctas)
+    waves = Waves(view(ctas=ctas, order_matters=order_matters), previewed)
     finished = [10 * i for i in range(1, len(ipc) + 1)]
     for interval in intervals(ipc, finished, ctas=ctas, cta_instructions=each):
         waves.add(interval)
@@ -73,10 +79,29 @@ def test_the_largest_cta_may_be_the_last() -> None:
     # A CTA takes 500 cycles; the largest takes 1000 more, half of which is added.
     difference = uneven.half_width(10_000) - even.half_width(10_000)
     assert difference == pytest.approx(500 / even.cycles(10_000))
-    unknown = Waves(view(), None)
-    for interval in intervals([2.0] * 3, [10, 20, 30]):
-        unknown.add(interval)
+    unknown = watched([2.0] * 3, largest=None)
     assert unknown.half_width(10_000) == pytest.approx(watched([2.0] * 3, largest=200).half_width(10_000))
+
+
+def test_a_preview_does_not_say_how_large_ctas_become_that_influence_each_other() -> None:
+    even, twice, thrice = (watched([2.0] * 3, largest=most).half_width(10_000) for most in (100, 200, 300))
+    assert even < twice < thrice
+    assert watched([2.0] * 3, order_matters=True).half_width(10_000) == twice
+    assert watched([2.0] * 3, largest=300, order_matters=True).half_width(10_000) == thrice
+
+
+def test_nothing_is_left_out_after_the_last_cta_was_dispatched() -> None:
+    """Ten CTAs are resident: after eight of ten waves, the last one waits; after nine, it runs."""
+    assert watched([2.0] * 8).undecided(10_000, 0.08) == ""
+    assert watched([2.0] * 9).undecided(10_000, 0.08) == "all CTAs had been dispatched"
+
+
+def test_what_is_too_uncertain_is_not_left_out() -> None:
+    assert watched([2.0]).undecided(10_000, 0.08) == "fewer than two waves of CTAs had finished"
+    waves = watched([2.0] * 4)
+    half = waves.half_width(10_000)
+    assert waves.undecided(10_000, half) == ""
+    assert waves.undecided(10_000, 0.99 * half) == f"the cycles would have been uncertain by {half:.1%}"
 
 
 def test_fewer_than_eight_waves_are_too_few() -> None:

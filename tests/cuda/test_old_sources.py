@@ -12,7 +12,7 @@ import pytest
 
 import simt
 from simt.cuda import toolkit
-from simt.cuda.host_code import Source, marking_macros
+from simt.cuda.host_code import HostSource, marking_macros
 from simt.errors import CompileError
 
 pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
@@ -350,7 +350,7 @@ def test_an_error_in_a_kernel_is_still_one(tmp_path: Path) -> None:
     "text", [VECTOR_ADD, REDUCTION, STRUCTS, MACROS, NAMESPACES, TILES, LAMBDAS, CONSTANTS]
 )
 def test_left_out_text_keeps_its_lines(text: str) -> None:
-    device = Source(text, marking_macros([text])).device_text
+    device = HostSource(text, marking_macros([text])).device_text
     assert len(device) == len(text)
     assert [i for i, c in enumerate(device) if c == "\n"] == [i for i, c in enumerate(text) if c == "\n"]
     assert "main" not in device

@@ -42,7 +42,10 @@ def test_kernels_in_order() -> None:
         ("_Z5saxpyfPKfPfi", "_Z5saxpyfPKfPfi"),
         ("deep::inner::add", "_ZN4deep5inner3addEi"),
         ("plain", "plain"),
+        ("add", "_ZN4deep5inner3addEi"),
+        ("twice(float)", "_Z5twicef"),
         ("t<float>", "_Z1tIfEvPT_"),
+        ("t", "_Z1tIfEvPT_"),
     ],
 )
 def test_kernel_by_name(asked: str, found: str) -> None:
@@ -50,8 +53,9 @@ def test_kernel_by_name(asked: str, found: str) -> None:
 
 
 def test_unknown_and_ambiguous_names() -> None:
-    with pytest.raises(PtxError, match=r"file.ptx: no kernel 't'; there are: saxpy, deep::inner::add, plain"):
-        _module().kernel("t")
+    known = r"saxpy, deep::inner::add, plain, twice\(int\), twice\(float\), t"
+    with pytest.raises(PtxError, match=rf"file.ptx: no kernel 'u'; there are: {known}"):
+        _module().kernel("u")
     with pytest.raises(PtxError, match="'twice' is several kernels: _Z5twicei, _Z5twicef"):
         _module().kernel("twice")
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from simt.cuda.driver import Device, Driver
+from simt.cuda.driver import Driver, DriverDevice
 from simt.errors import CompileError, DriverError
 from support.fake_cuda import FakeCuda, Status, no_driver
 
@@ -27,9 +27,9 @@ PTX = """.version 8.0
 """
 
 
-def device(**options: object) -> tuple[Device, FakeCuda]:
+def device(**options: object) -> tuple[DriverDevice, FakeCuda]:
     library = FakeCuda(**options)  # type: ignore[arg-type]
-    return Device(0, Driver(library)), library
+    return DriverDevice(0, Driver(library)), library
 
 
 def test_a_kernel_runs_and_its_results_come_back() -> None:
@@ -123,7 +123,7 @@ def test_what_is_not_there() -> None:
     with pytest.raises(DriverError, match="CUDA_ERROR_NOT_FOUND"):
         gpu.load(PTX).kernel("other")
     with pytest.raises(DriverError, match="no GPU 3: this machine has 1"):
-        Device(3, Driver(library))
+        DriverDevice(3, Driver(library))
     with pytest.raises(DriverError, match="too old: it has no cuNew"):
         Driver(library).call("cuNew")
 
@@ -133,7 +133,7 @@ def test_a_machine_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         DriverError, match=r"no CUDA driver on this machine: libcuda\.so\.1 is missing, or older"
     ):
-        Device()
+        DriverDevice()
 
 
 def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         DriverError, match=r"needs cuda-bindings, which is not installed: pip install 'simt\[cuda"
     ):
-        Device()
+        DriverDevice()
 
 
 def test_a_status_that_the_bindings_do_not_know() -> None:

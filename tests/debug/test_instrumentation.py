@@ -14,7 +14,7 @@ from simt.cuda import compile_cuda
 from simt.cuda.ptxas import _assemblers
 from simt.cuda.toolkit import toolkits
 from simt.debug import compare, record
-from simt.debug.instrument import Program
+from simt.debug.instrument import InstrumentedProgram
 from simt.errors import DebugError
 from support.debug_programs import AXPY, HEADER, axpy, gpu_with
 from support.fake_cuda import replacing
@@ -85,7 +85,7 @@ def assemble(text: str, arch: str, folder: Path) -> str:
 def test_ptxas_takes_it(arch: str, tmp_path: Path) -> None:
     module = compile_cuda(CUDA, arch=arch)
     for kernel in module.kernels:
-        program = Program(module.text, module.name, kernel)
+        program = InstrumentedProgram(module.text, module.name, kernel)
         points = program.points()
         assert len(points) > 10
         for text in (
@@ -155,7 +155,7 @@ def test_results_that_may_differ_are_left_out() -> None:
 }
 """
     )
-    program = Program(text, "k.ptx", "k")
+    program = InstrumentedProgram(text, "k.ptx", "k")
 
     def names(*exclude: str) -> set[str]:
         return {p.register for p in program.points(exclude)}
@@ -195,10 +195,10 @@ def test_executions_that_go_different_ways() -> None:
 
 def test_what_cannot_be_instrumented() -> None:
     with pytest.raises(DebugError, match="no kernel 'other'"):
-        Program(AXPY, "a.ptx", "other")
-    program = Program(AXPY, "a.ptx", "axpy")
+        InstrumentedProgram(AXPY, "a.ptx", "other")
+    program = InstrumentedProgram(AXPY, "a.ptx", "axpy")
     with pytest.raises(DebugError, match="instrumented"):
-        Program(program.traced(program.points()), "a.ptx", "axpy")
+        InstrumentedProgram(program.traced(program.points()), "a.ptx", "axpy")
 
 
 TEXTURE = (
@@ -244,7 +244,7 @@ def test_memory_is_left_as_it_is(kernel: str) -> None:
     """A GPU that executes instrumented code computes the same values."""
 
     def instrumented(text: str) -> str:
-        program = Program(text, "kernel.cu", kernel)
+        program = InstrumentedProgram(text, "kernel.cu", kernel)
         return program.traced(program.points(), program.points()[5])
 
     # Of the generation of the fake GPU: tensor cores of another one add otherwise.

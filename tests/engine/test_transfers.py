@@ -19,7 +19,7 @@ from simt.trace import open_trace
 from simt.trace.generate import Warp
 from support.tiny import GLOBAL, warp_of, write_kernel
 
-NONE, TO_DEVICE, TO_HOST, WITHIN = range(4)
+NONE, TO_DEVICE, TO_HOST, WITHIN, FROM_PEER, TO_PEER = range(6)
 
 # --- against a slow reference: transfers alone --------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class Slow:
             (ready, n) for n in self.queued if n not in self.started and (ready := self.ready(n)) is not None
         ]
         first = {link: min((x for x in able if self.commands[x[1]].link == link), default=None) for link in
-                 (TO_DEVICE, TO_HOST, WITHIN) if link not in busy}  # fmt: skip
+                 (TO_DEVICE, TO_HOST, WITHIN, FROM_PEER, TO_PEER) if link not in busy}  # fmt: skip
         free = [x for x in able if self.commands[x[1]].link == NONE] or [x for x in first.values() if x]
         if not free:
             return False
@@ -132,7 +132,7 @@ def programs(draw: st.DrawFn) -> list[Command]:
             Command(
                 stream=draw(st.sampled_from([None, 1, 2, 3])),
                 after=tuple(draw(st.sets(st.sampled_from(known or [0]), max_size=3))) if number else (),
-                link=draw(st.sampled_from([NONE, TO_DEVICE, TO_HOST, WITHIN])),
+                link=draw(st.sampled_from(range(6))),
                 cycles=draw(st.integers(0, 9)),
             )
         )
@@ -190,10 +190,19 @@ def test_launches_and_transfers_wait_for_each_other() -> None:
 
 
 def test_duration() -> None:
-    spec = {"clock.core_mhz": 1500, "host_link.bandwidth": 10_000, "host_link.latency": 1001}
+    spec = {
+        "clock.core_mhz": 1500,
+        "host_link.bandwidth": 10_000,
+        "host_link.latency": 1001,
+        "peer_link.latency": 3000,
+    }
     spec |= {"clock.dram_mhz": 1000, "address_map.channels": 32, "dram.bus_bytes": 16}
     native = load_spec("qv100-accelsim", spec).native()
     latency = 1502  # 1501.5
+    linked = load_spec("qv100-accelsim", {**spec, "peer_link.bandwidth": 150_000}).native()
+    for link in (FROM_PEER, TO_PEER):
+        assert testing.transfer_cycles(linked, link, 1_000_000) == 4500 + 10_000
+        assert testing.transfer_cycles(native, link, 1_000_000) == 4500 + 150_000  # over the host
     assert testing.transfer_cycles(native, NONE, 1 << 40) == 0
     assert testing.transfer_cycles(native, TO_DEVICE, 0) == latency
     assert testing.transfer_cycles(native, TO_DEVICE, 1_000_000) == latency + 150_000

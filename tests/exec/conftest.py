@@ -15,6 +15,7 @@ from simt.errors import ToolkitError
 from simt.exec import libraries
 
 Compile = Callable[[str], Path]
+MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 _PROGRAMS = Path(__file__).parent / "programs"
 NVCC = Path(sys.prefix) / "nvcc"
 
@@ -27,7 +28,7 @@ def _headers() -> Path:
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+def compiled(made_once: MadeOnce) -> Compile:
     """Compiles programs/NAME.cpp once, for the driver API. Skips the test if that is not possible."""
     compiler = shutil.which("g++")
     if compiler is None:
@@ -37,19 +38,18 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         library = libraries() / "libcuda.so.1"
     except ToolkitError as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("programs")
 
-    def compile(name: str) -> Path:
-        program = folder / name
-        if not program.exists():
+    def make(name: str) -> Path:
+        def compile(program: Path) -> None:
             source = _PROGRAMS / f"{name}.cpp"
             flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-pthread"]
             subprocess.run(
                 [compiler, *flags, "-isystem", headers, source, "-o", program, library], check=True
             )
-        return program
 
-    return compile
+        return made_once(f"driver_programs/{name}", compile)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,11 @@ CLIENTS = {  # requirements on the interpreter, and what to install for them
     "cuda_python": ("import cuda.bindings.nvrtc", "cuda-python"),
     "cuda_core": ("import cuda.core", "cuda-core"),
     "numba_kernels": ("import numba.cuda.cudadrv.driver, cuda.core", "numba-cuda[cu12]"),
+    "numba_grids": (
+        "import numba.cuda.cudadrv.driver, cuda.core; from cuda.bindings import nvjitlink as linker; "
+        "linker.version()",
+        "numba-cuda[cu12]",
+    ),
     "triton_autotune": ("import triton, cuda.bindings.driver", "triton cuda-python"),
     "cupy_arrays": (
         "from importlib.metadata import version; assert version('cupy-cuda12x').startswith('12.')",

@@ -10,10 +10,16 @@ import pytest
 
 from simt.result import Result
 
+from .conftest import Compile, MadeOnce
+
 HERE = Path(__file__).parent / "cuda"
 NAMES = sorted({path.stem for path in HERE.glob("*.cu")} - {"device_code", "dynamic_parallelism"})
 # Options of nvcc in addition to the common ones.
-OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "clusters": ["-std=c++17"]}
+OPTIONS = {
+    "separate": ["-rdc=true", "device_code.cu"],
+    "clusters": ["-std=c++17"],
+    "grid_runtime": ["-rdc=true"],
+}
 SMALL = ["--set", "sm.count=4"]
 TIMED = (
     "vector_add",
@@ -27,24 +33,26 @@ TIMED = (
     "stencil",
     "synchronisation",
     "algorithms",
+    "grid_runtime",
+    "host_and_device",
 )
 
 
 @pytest.fixture(scope="session")
-def compiled(toolkit: Path, tmp_path_factory: pytest.TempPathFactory):
+def compiled(toolkit: Path, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory) -> Compile:
     """Compiles a program once, and returns its path."""
-    folder = tmp_path_factory.mktemp("programs")
-    (folder / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
+    libraries = tmp_path_factory.mktemp("libraries")
+    (libraries / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
 
     def make(name: str) -> Path:
-        program = folder / name
-        if not program.exists():
-            command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{folder}", f"{name}.cu"]
+        def compile(program: Path) -> None:
+            command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{libraries}", f"{name}.cu"]
             command += ["-gencode", "arch=compute_90,code=compute_90", "-o", str(program)]
             command += OPTIONS.get(name, ())
             done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-        return program
+
+        return made_once(f"programs/{name}", compile)
 
     return make
 

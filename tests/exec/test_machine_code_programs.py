@@ -13,7 +13,11 @@ from simt.result import Result
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent / "cuda"
-OPTIONS = {"separate": ["-rdc=true", "device_code.cu"], "dynamic_parallelism": ["-rdc=true"]}
+OPTIONS = {
+    "separate": ["-rdc=true", "device_code.cu"],
+    "dynamic_parallelism": ["-rdc=true"],
+    "grid_runtime": ["-rdc=true"],
+}
 GPUS = {"sm_75": "rtx2060", "sm_80": "a100", "sm_86": "rtx3070", "sm_90": "h100"}
 Make = Callable[..., Path]
 
@@ -67,14 +71,18 @@ def succeeds(done: subprocess.CompletedProcess[str]) -> None:
         ("graphs", "sm_90"),
         ("streams", "sm_80"),
         ("groups", "sm_90"),
+        ("grid_runtime", "sm_75"),
+        ("grid_runtime", "sm_86"),
+        ("grid_runtime", "sm_90"),
     ],
 )
 def test_values_without_ptx(name: str, arch: str, make: Make) -> None:
     succeeds(run("--gpu", GPUS[arch], "--functional", "--", make(name, only(arch))))
 
 
-def test_machine_code_is_timed(make: Make) -> None:
-    succeeds(run("--gpu", "a100", "--set", "sm.count=4", "--", make("graphs", only("sm_80")), "timed"))
+@pytest.mark.parametrize("name", ["graphs", "grid_runtime"])
+def test_machine_code_is_timed(name: str, make: Make) -> None:
+    succeeds(run("--gpu", "a100", "--set", "sm.count=4", "--", make(name, only("sm_80")), "timed"))
 
 
 @pytest.mark.parametrize("code", ["ptx", "sass"])

@@ -20,9 +20,11 @@ from simt.cli import app
 from simt.errors import LaunchError, SpecError
 from simt.exec import Finished, run
 from simt.exec.attributes import Attribute, device_attributes, device_uuid
-from simt.exec.device import Device
+from simt.exec.device import ProgramDevice
+from simt.exec.requests import DeviceFacts, RefuseTablesRequest
 from simt.exec.server import Server
 from simt.exec.streams import Streams
+from simt.options import GpuOptions
 from simt.profile import read_profile
 from simt.result import Result
 from simt.sampling import Sieve
@@ -142,6 +144,19 @@ def test_private_tables_are_reported_where_no_kernel_follows(
     assert ("asked for NVIDIA's private tables" in capsys.readouterr().err) == reported
 
 
+@pytest.mark.parametrize(
+    ("file", "reported"),
+    [("/lib/libnvrtc.so.13", False), ("/lib/libnvJitLink.so.12", False), ("/lib/libcublas.so.13", True)],
+)
+def test_compilers_do_without_private_tables(
+    file: str, reported: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = ProgramDevice(GpuOptions("qv100"), None, 0, "program", lambda _: None, None)
+    device.refuse_tables(RefuseTablesRequest(file))
+    device.end(is_lost=False)
+    assert (f"simt: {file} asked for NVIDIA's private tables" in capsys.readouterr().err) == reported
+
+
 @pytest.mark.parametrize(("gpu", "changes"), [("h1000", {}), ("h100", {"sm.cuont": 4})])
 def test_a_wrong_gpu_is_refused_before_the_program_starts(
     gpu: str, changes: dict[str, int], tmp_path: Path
@@ -156,8 +171,8 @@ def test_functional_runs_have_no_result(tmp_path: Path) -> None:
     assert run(command, "qv100", functional=True) == Finished(0, ())
 
 
-def device(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
-    return Device("qv100", ordinal, program, {"gpu": "qv100", "functional": True}, ask)
+def device(ordinal: int, program: str, ask: Callable[[int], None]) -> ProgramDevice:
+    return ProgramDevice(GpuOptions("qv100", functional=True), None, ordinal, program, ask)
 
 
 def served(path: Path, talk: Callable[[socket.socket], None]) -> Server:
@@ -212,17 +227,17 @@ def test_programs_find_the_libraries_and_the_number_of_devices() -> None:
 
 
 def test_a_device_says_what_its_specification_says(tmp_path: Path) -> None:
-    facts: list[dict[str, object]] = []
+    facts: list[DeviceFacts] = []
 
     def talk(channel: socket.socket) -> None:
         channel.sendall(framed("hello", 1, 0, "program"))
-        facts.append(answer(channel))  # type: ignore[arg-type]
+        facts.append(msgspec.convert(answer(channel), DeviceFacts))
 
     served(tmp_path, talk)
     spec = load_spec("qv100")
-    assert facts[0]["memory"] == spec.dram.capacity_gib << 30
-    assert facts[0]["attributes"] == device_attributes(spec, 0)
-    assert facts[0]["attributes"][Attribute.MULTIPROCESSOR_COUNT] == spec.sm.count  # type: ignore[index]
+    assert facts[0].memory == spec.dram.capacity_gib << 30
+    assert facts[0].attributes == device_attributes(spec, 0)
+    assert facts[0].attributes[Attribute.MULTIPROCESSOR_COUNT] == spec.sm.count
     assert len({device_uuid(spec, n) for n in range(3)}) == 3
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import simt.exec.process
 from simt.exec import run
-from simt.exec.device import Device
+from simt.exec.requests import REQUESTS, LaunchConfiguration, WindowRecord, operation_of
 from simt.exec.server import Server
 
 from .test_run import PROGRAM, answer, device, framed
@@ -33,9 +33,12 @@ _VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=12,
 )
-_NOWHERE = msgspec.msgpack.encode([0, 9, "k", *[[1, 1, 1]] * 3, 0, False])
+_ONE = (1, 1, 1)
+_NOWHERE = msgspec.msgpack.encode(
+    LaunchConfiguration(0, 9, "k", _ONE, _ONE, _ONE, 0, False, WindowRecord(0, 0, 0.0, 0, 0))
+)
 """A launch of a module that is not loaded."""
-_OPERATIONS = sorted({*Device.operations, "hello", "leave", "called"} - {"synchronize"})
+_OPERATIONS = sorted({operation_of(kind) for kind in REQUESTS} - {"synchronize"})
 
 
 class Served:
@@ -75,7 +78,7 @@ def opened(channel: socket.socket) -> socket.socket:
 
 def require_served(channel: socket.socket) -> None:
     channel.sendall(framed("synchronize", "all", 0))
-    assert answer(channel) == {"fault": 0, "printed": b""}
+    assert answer(channel) == [0, b"", []]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,9 @@ def require_served(channel: socket.socket) -> None:
         msgspec.msgpack.encode(["load", 1.5]),
         msgspec.msgpack.encode(["launch", b"", b""]),
         msgspec.msgpack.encode(["launch", _NOWHERE, b""]),
-        msgspec.msgpack.encode(["copy", 0, False, False, "device", *[2**63] * 9]),
+        msgspec.msgpack.encode(["copy", 0, False, False, "device", *[[2**63] * 3] * 2, *[2**63] * 3]),
+        msgspec.msgpack.encode(["copy", 0, False, False, "devise", *[[0] * 3] * 2, *[1] * 3]),
+        msgspec.msgpack.encode(["launch", _NOWHERE, b"", b"one more"]),
         msgspec.msgpack.encode(["fill", 0, False, 16 << 32, 2**63, 0, 1, 1, 3]),
         msgspec.msgpack.encode(["elapsed", 1, 2]),
         msgspec.msgpack.encode(["called"]),

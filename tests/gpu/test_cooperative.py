@@ -152,6 +152,46 @@ def test_barriers_of_the_runtime_for_device_code(functional: bool, name: str, co
         kernel[8, 96](a, b)
 
 
+SYSTEM_CALLS = (
+    HEADER.format(target=70)
+    + """
+.extern .func (.param .b64 r) __cuda_syscall_CGS_get_intrinsic_handle (.param .b32 s);
+.extern .func (.param .b32 r) __cuda_syscall_CGS_sync (.param .b64 h, .param .b32 f);
+.extern .func (.param .b32 r) __cuda_syscall_CGS_get_size (.param .b64 t, .param .b64 g, .param .b64 h);
+.extern .func (.param .b32 r) __cuda_syscall_CGS_get_rank (.param .b64 t, .param .b64 g, .param .b64 h);
+.visible .entry k(.param .u64 facts, .param .u64 b)
+{
+  .reg .pred %p; .reg .b32 %i, %v; .reg .b64 %a, %b, %c, %h;
+  call.uni (%h), __cuda_syscall_CGS_get_intrinsic_handle, (2);
+  setp.ne.u64 %p, %h, 0; @%p trap;
+  call.uni (%h), __cuda_syscall_CGS_get_intrinsic_handle, (1);
+  ld.param.u64 %a, [facts]; add.u64 %c, %a, 4;
+  call.uni (%v), __cuda_syscall_CGS_get_size, (%a, %c, %h);
+  ld.param.u64 %b, [b];
+  mov.u32 %i, %ctaid.y; mad.lo.u32 %i, %i, 3, 0; mov.u32 %v, %ctaid.x; add.u32 %i, %i, %v;
+  mad.lo.u32 %i, %i, 40, 0; mov.u32 %v, %tid.z; mad.lo.u32 %i, %v, 20, %i;
+  mov.u32 %v, %tid.y; mad.lo.u32 %i, %v, 10, %i; mov.u32 %v, %tid.x; add.u32 %i, %i, %v;
+  mad.wide.u32 %b, %i, 4, %b;
+  call.uni (%v), __cuda_syscall_CGS_get_rank, (%b, 0, %h);
+  call.uni (%v), __cuda_syscall_CGS_sync, (%h, 0);
+  barrier.sync 0;
+  setp.ge.u32 %p, %v, 1; @%p trap;
+  ret;
+}
+"""
+)
+
+
+@pytest.mark.parametrize("functional", [True, False])
+def test_system_calls_of_grids(functional: bool) -> None:
+    """As called by libcudadevrt; handles of several grids are null."""
+    facts, ranks = np.zeros(2, np.uint32), np.zeros(6 * 40, np.uint32)
+    kernel = gpu_of("a100", functional).load(PtxModule.from_text(SYSTEM_CALLS, "calls.ptx")).k
+    kernel[(3, 2), (10, 2, 2)](facts, ranks, cooperative=True)
+    assert facts.tolist() == [240, 1]
+    assert ranks.tolist() == list(range(240))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("functional", [True, False])
 def test_grids_in_numba(functional: bool) -> None:

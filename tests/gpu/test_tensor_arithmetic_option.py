@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import simt
 from simt.cli import app
 from simt.errors import LaunchError
-from simt.gpu.programs import TensorArithmetic
+from simt.options import TensorArithmetic
 
 # 1 plus eight products of 2^-26.
 PTX = """.version 8.0

@@ -9,7 +9,7 @@ import pytest
 
 import simt
 from simt.cuda import PtxModule
-from simt.gpu.programs import Code
+from simt.options import Code
 from simt.result import perfetto
 
 pytest.importorskip("lz4")

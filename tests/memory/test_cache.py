@@ -196,6 +196,77 @@ def test_modified_lines_stay_below_the_threshold(threshold: int, evicts: bool) -
     assert c.contains(0) != evicts
 
 
+def test_beyond_the_limit_the_oldest_modified_line_is_written_back_and_stays() -> None:
+    c = cache(ways=4, dirty_limit=50)
+    c.access(0, write=True)
+    c.access(LINE, write=True)
+    assert c.misses() == [] and c.modified_lines() == 2
+    c.access(0, write=True)  # makes LINE the older one
+    read_in(c, 3 * LINE)
+    c.access(2 * LINE, write=True)
+    (back,) = c.misses()
+    assert back[:4] == (LINE, True, True, 1)
+    assert c.modified_lines() == 2
+    assert c.access(LINE) == "hit"
+    # A later eviction has nothing to write.
+    assert [c.access(line * LINE) for line in (0, 2, 3)] == ["hit"] * 3
+    assert c.access(4 * LINE) == "miss"
+    assert [m[2] for m in c.misses()] == [False] and not c.contains(LINE)
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1, 1), (49, 1), (50, 2), (74, 2), (75, 3), (100, 4)])
+def test_the_limit_of_modified_lines_is_a_share_of_a_set(limit: int, most: int) -> None:
+    c = cache(ways=4, dirty_limit=limit)
+    for line in range(4):
+        c.access(line * LINE, write=True)
+    assert c.modified_lines() == most
+    assert [m[0] for m in c.misses()] == [line * LINE for line in range(4 - most)]
+
+
+def test_of_a_line_written_back_early_only_complete_sectors_stay() -> None:
+    c = cache(ways=4, dirty_limit=25)
+    c.access(0, write=True, byte_mask=HALF)
+    c.access(32, write=True)
+    c.access(LINE, write=True)
+    assert [m[:4] for m in c.misses()] == [(0, True, True, 2)]
+    assert not c.contains(0) and c.contains(32)
+    assert c.access(0) == "sector_miss"
+
+
+@pytest.mark.parametrize("ways", [4, 7, 8, 16, 24, 70])
+def test_one_of_the_oldest_quarter_is_evicted(ways: int) -> None:
+    evicted = set()
+    for start in range(0, 12 * ways * ways, ways):
+        c = cache(ways=ways, replacement="oldest_quarter")
+        for line in range(start, start + ways):
+            read_in(c, line * LINE)
+        read_in(c, (start + 12345) * LINE)
+        (gone,) = [way for way in range(ways) if not c.contains((start + way) * LINE)]
+        evicted.add(gone)
+    assert evicted == set(range(max(1, ways // 4)))
+
+
+@pytest.mark.parametrize(
+    ("lines", "least", "most"),
+    [(16, 1, 1), (17, 0.54, 0.66), (18, 0.33, 0.46), (20, 0.12, 0.23), (24, 0, 0.06)],
+)
+def test_a_chain_through_more_than_a_set_hits_as_on_a_v100(lines: int, least: float, most: float) -> None:
+    """LRU would hit nothing beyond 16; the shares are those of a short program that chooses at random."""
+    hits = reads = 0
+    for start in range(0, 20000, 1000):
+        c = cache(ways=16, replacement="oldest_quarter")
+        for turn in range(30):
+            for line in range(start, start + lines):
+                found = c.access(line * LINE) == "hit"
+                if not found:
+                    c.fill(line * LINE)
+                    c.ready()
+                    c.misses()
+                hits += found and turn >= 10
+                reads += turn >= 10
+    assert least <= hits / reads <= most
+
+
 @pytest.mark.parametrize("replacement", ["lru", "fifo"])
 def test_a_set_full_of_modified_lines_gives_up_its_oldest(replacement: str) -> None:
     """Below the threshold; otherwise a set whose lines are all kept would refuse all others forever."""
@@ -396,15 +467,23 @@ def test_what_makes_room_for_inserted_data_leaves_no_traffic() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, HALF, ~HALF & 0xFFFFFFFF, 0xFFFFFFFF]))),
     st.lists(st.tuples(st.integers(0, 200), st.sampled_from([0, HALF, 0xFFFFFFFF])), min_size=1),
-    st.sampled_from(["lru", "fifo"]),
+    st.sampled_from(["lru", "fifo", "oldest_quarter"]),
     st.sampled_from([0, 60]),
+    st.sampled_from([3, 8]),
+    st.sampled_from([100, 50]),
 )
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=50)
 def test_a_restored_cache_goes_on_as_the_first(
-    before: list[tuple[int, int]], after: list[tuple[int, int]], replacement: str, threshold: int
+    before: list[tuple[int, int]],
+    after: list[tuple[int, int]],
+    replacement: str,
+    threshold: int,
+    ways: int,
+    limit: int,
 ) -> None:
     """Reads (no bytes written) and writes of sectors; what is being read when it is saved has arrived."""
-    changes = {"sets": 4, "ways": 3, "replacement": replacement, "dirty_threshold": threshold}
+    changes = {"sets": 4, "ways": ways, "replacement": replacement, "dirty_threshold": threshold}
+    changes["dirty_limit"] = limit
     one, two = cache(**changes), cache(**changes)
     two.insert(0, False)  # what it held is gone
 

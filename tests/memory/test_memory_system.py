@@ -241,3 +241,72 @@ def test_copies_larger_than_the_l2_leave_their_end() -> None:
     hits = m.run([(100, 0, BASE + (64 << 20) - 32, False)], 2000, 8)
     assert hits[0][0] == 266
     assert m.run([(3000, 0, BASE, False)], 6000, 8)[0][0] > 3166
+
+
+# --- other devices ------------------------------------------------------------------------------------------
+
+# A cycle is a nanosecond, and each of the 64 slices has a sector in 8 cycles of the link.
+PEERS = {f"clock__{part}_mhz": 1000 for part in ("core", "interconnect", "l2")}
+PEERS |= {"peer_link__bandwidth": 256_000, "peer_link__access_latency": 500}
+
+
+def with_peer(gpu: str = "qv100-accelsim", **overrides: Any) -> Any:
+    m = memory(gpu, **overrides)
+    m.set_peer(BASE)
+    return m
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_another_device_takes_the_link_s_latency_beyond_a_hit(write: bool) -> None:
+    m = with_peer(**PEERS)
+    assert m.run([(100, 0, BASE, write)], 2000, 8) == [(100 + 166 + 8 + 500, 0, BASE, write)]
+    assert m.run([(2100, 0, BASE, write)], 4000, 8)[0][0] == 2100 + 166 + 8 + 500  # not cached
+    assert m.counter("dram_reads") == m.counter("dram_writes") == 0
+    assert m.run([(4100, 0, BASE - 256, write)], 6000, 8)[0][0] < 4100 + 166 + 8 + 500  # the last of its own
+
+
+def test_what_another_device_has_is_not_in_the_l2() -> None:
+    m = with_peer(**PEERS)
+    free = m.free_l2_lines
+    m.insert(BASE, 1 << 20)
+    assert m.free_l2_lines == free
+    m.insert(BASE - 128, 256)
+    assert m.free_l2_lines == free - 1
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "interval"), [(256_000, 8), (128_000, 16), (2_048_000, 1), (170_667, 12)]
+)
+def test_a_slice_has_its_share_of_the_link_in_each_direction(bandwidth: int, interval: int) -> None:
+    native = load_spec("qv100-accelsim").native()
+    there = testing.locate(native, BASE)["slice"]
+    same = [a for a in range(BASE, BASE + (1 << 18), 32) if testing.locate(native, a)["slice"] == there][:40]
+    m = with_peer(**{**PEERS, "peer_link__bandwidth": bandwidth})
+    sent = [(100, sm, a, sm % 2 == 0) for sm, a in enumerate(same)]  # reads and writes, from 40 SMs at once
+    replies = m.run(sent, 4000, 8)
+    for write in (False, True):
+        at = sorted(cycle for cycle, _, _, is_write in replies if is_write == write)
+        assert len(at) == 20
+        assert at[-1] - at[0] == pytest.approx(19 * max(2, interval), abs=2)  # a look-up a cycle, for both
+
+
+def test_without_a_link_it_has_the_bandwidth_of_the_host_s() -> None:
+    m = with_peer(**{**PEERS, "peer_link__bandwidth": 0, "host_link__bandwidth": 128_000})
+    assert m.run([(100, 0, BASE, False)], 2000, 8) == [(100 + 166 + 16 + 500, 0, BASE, False)]
+
+
+@pytest.mark.parametrize("gpu", ["qv100-accelsim", "a100"])
+def test_windows_and_groups_of_channels_do_not_change_the_link(gpu: str) -> None:
+    sms = load_spec(gpu).sm.count
+    requests = [
+        (cycle, sm, a - (BASE - BASE // 2 if a & 64 else 0), write)
+        for cycle, sm, a, write in traffic(2, sms, 1500)
+    ]
+    longest = memory(gpu).look_ahead()
+    found = []
+    for window, parts in ((longest, 1), (1, 1), (7, 3)):
+        m = with_peer(gpu)
+        found.append(sorted(m.run(requests, 12000, window, parts)))
+        assert m.idle()
+    assert len(found[0]) == len(requests)
+    assert found[0] == found[1] == found[2]

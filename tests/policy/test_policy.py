@@ -97,33 +97,73 @@ def test_schedulers_matter(trace: Path) -> None:
     b = simt.simulate(trace, "qv100-accelsim", policies={"scheduler": gto})
     assert counters(a) != counters(b)
     assert a.provenance.identity != b.provenance.identity
+    assert a.provenance.overrides["sm.scheduler.policy"] == f"lrr@{lrr.identity[:12]}"
 
 
-def test_nonsense_is_taken_for_none(trace: Path) -> None:
-    @simt.policy.replacement
-    def beyond(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
-        return 10_000 + len(evictable)
+@simt.policy.scheduler
+def not_ready(ready, age, last, cycle):  # type: ignore[no-untyped-def]
+    return 999
 
-    @simt.policy.slice_hash
-    def huge(address, slices):  # type: ignore[no-untyped-def]
-        return -7 if address & 32 else 1 << 30
 
-    result = simt.simulate(trace, "qv100-accelsim", policies={"slice_hash": huge})
-    assert result.launches[0].cycles > 0
-    # A replacement that never evicts: the engine must return, either finished or with a deadlock error.
-    try:
-        simt.simulate(trace, "qv100-accelsim", policies={"l1_replacement": beyond}, max_cycles=200_000)
-    except simt.SimtError as error:
-        assert "deadlock" in str(error)
+@simt.policy.replacement
+def beyond(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
+    return 10_000 + len(evictable)
+
+
+@simt.policy.replacement
+def out_of_bounds(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
+    return evictable[10_000]
+
+
+@simt.policy.slice_hash
+def negative(address, slices):  # type: ignore[no-untyped-def]
+    return -7
+
+
+@simt.policy.slice_hash
+def divides(address, slices):  # type: ignore[no-untyped-def]
+    return address // (slices - slices)
+
+
+@pytest.mark.parametrize(
+    ("key", "policy", "message"),
+    [
+        ("scheduler", not_ready, "scheduler not_ready: it chose warp 999, expected one that is ready, or -1"),
+        ("l1_replacement", beyond, r"replacement beyond: it chose way \d+, expected one that is evictable"),
+        ("l1_replacement", out_of_bounds, "replacement out_of_bounds: victim raised an exception"),
+        ("slice_hash", negative, "the function returned -7, expected 0 to slices - 1 = 63"),
+        ("slice_hash", divides, "slice_hash: the function raised an exception"),
+    ],
+)
+def test_nonsense_ends_the_simulation(key: str, policy: Any, message: str, trace: Path) -> None:
+    small = {"l1.adaptive": False, "l1.cache.sets": 1, "l1.cache.ways": 4}
+    for threads in (1, 2):
+        with pytest.raises(simt.SimtError, match=message):
+            simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy}, threads=threads)
 
 
 def test_a_scheduler_that_never_issues_is_a_deadlock(trace: Path) -> None:
     @simt.policy.scheduler
     def idle(ready, age, last, cycle):  # type: ignore[no-untyped-def]
-        return 999
+        return -1
 
     with pytest.raises(simt.SimtError, match="deadlock"):
-        simt.simulate(trace, "qv100-accelsim", policies={"scheduler": idle}, max_cycles=100_000_000)
+        simt.simulate(trace, "qv100-accelsim", set={"sm.count": 2}, policies={"scheduler": idle})
+
+
+def test_the_identity_has_what_a_policy_refers_to() -> None:
+    """Not only its own text: two policies of one factory differ, and are not taken for each other."""
+
+    def hash_by(shift: int) -> Any:
+        @simt.policy.slice_hash
+        def by(address, slices):  # type: ignore[no-untyped-def]
+            return (address >> shift) % slices
+
+        return by
+
+    assert hash_by(8).identity == hash_by(8).identity
+    assert hash_by(8).identity != hash_by(9).identity
+    assert hash_by(8).registered != hash_by(9).registered
 
 
 def test_mistakes_are_named(trace: Path) -> None:
@@ -138,6 +178,20 @@ def test_mistakes_are_named(trace: Path) -> None:
         @simt.policy.scheduler
         def strange(ready, age, last, cycle):  # type: ignore[no-untyped-def]
             return open("/tmp/x").read()
+
+    with pytest.raises(
+        PolicyError, match=r"Numba cannot compile it: NameError: name 'nothing_of_the_kind' is not"
+    ):
+
+        @simt.policy.scheduler
+        def unknown(ready, age, last, cycle):  # type: ignore[no-untyped-def]
+            return nothing_of_the_kind  # noqa: F821
+
+    with pytest.raises(PolicyError, match=r"compile it: Unknown attribute 'nothing' of type array"):
+
+        @simt.policy.scheduler
+        def attribute(ready, age, last, cycle):  # type: ignore[no-untyped-def]
+            return ready.nothing
 
     with pytest.raises(PolicyError, match="no 'schedular'"):
         simt.simulate(trace, policies={"schedular": lrr})

@@ -13,6 +13,7 @@ import simt.spec
 from simt.errors import PowerError
 from simt.power import Energies, available, load_energies
 from simt.power.energies import parse
+from simt.power.fit import to_toml
 
 TEXT = (Path(simt.spec.__file__).parent / "gpus" / "power" / "qv100.toml").read_text()
 
@@ -42,6 +43,22 @@ TEXT = (Path(simt.spec.__file__).parent / "gpus" / "power" / "qv100.toml").read_
             "origin is 'guessed', expected one of published, scaled",
         ),
         ("[front_end]", "[front_end", "f: not valid TOML"),
+        (
+            "[front_end]",
+            '[opcodes]\nRTCORE = "texture"\n[front_end]',
+            r"f: opcodes.RTCORE: found 'texture', expected a value of instructions or tensor, such as",
+        ),
+        (
+            "[front_end]",
+            '[opcodes]\nRTCORE = "memory.shared_pass"\n[front_end]',
+            "f: opcodes.RTCORE: found 'memory.shared_pass'",
+        ),
+        ("[front_end]", "[opcodes]\nRTCORE = 3\n[front_end]", "f: opcodes.RTCORE: found 3"),
+        (
+            "[front_end]",
+            '[opcodes]\n"RTCORE.X" = "instructions.texture"\n[front_end]',
+            r"f: opcodes.RTCORE.X: found 'RTCORE.X', expected an opcode such as LDG",
+        ),
     ],
 )
 def test_a_bad_file_is_refused(old: str, new: str, message: str) -> None:
@@ -65,6 +82,23 @@ def test_damage_is_refused_or_harmless(at: int, length: int, other: str) -> None
 def test_json_keeps_everything(name: str) -> None:
     energies = load_energies(name)
     assert Energies.from_json(json.loads(json.dumps(energies.to_json()))) == energies
+
+
+OPCODES = '[opcodes]\nRTCORE = "instructions.texture"\nXMMA = "tensor.fp8"\nFADD = "instructions.fp32_mul"\n'
+
+
+def test_opcodes_have_the_energies_that_the_file_gives_them() -> None:
+    found = parse(f"{TEXT}\n{OPCODES}", "qv100", "f")
+    assert found.of_opcode("RTCORE.RAY") == ("instructions.texture", 0)
+    assert found.of_opcode("XMMA.16816.F32") == ("tensor.fp8", 16 * 8 * 16)
+    assert found.of_opcode("FADD.FTZ") == ("instructions.fp32_mul", 0)
+    assert found.of_opcode("FMUL") == ("instructions.fp32_mul", 0)  # simt's own
+    plain = load_energies("qv100")
+    assert plain.of_opcode("RTCORE") == ("instructions.int_add", 0) and not plain.has_opcode("RTCORE")
+    assert found.has_opcode("RTCORE") and found.has_opcode("XMMA.16816") and not found.has_opcode("XMMA")
+    assert Energies.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert parse(to_toml(found), "qv100", "f").opcodes == found.opcodes
+    assert "opcodes" not in plain.to_json()
 
 
 def test_broken_json_is_refused() -> None:

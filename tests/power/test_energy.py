@@ -12,17 +12,17 @@ import pytest
 
 import simt
 from simt.errors import PowerError
+from simt.isa.opcodes import energy_class
 from simt.isa.table import builtin_tables
 from simt.power import (
     COMPONENTS,
+    EnergyValue,
     LaunchEnergy,
     OperatingPoint,
     ProgramEnergy,
-    Value,
     load_energies,
     power_over_time,
 )
-from simt.power.classes import energy_class
 from simt.power.energies import SECTIONS
 from simt.result import Result
 from simt.result.launch import LaunchResult
@@ -80,6 +80,19 @@ def test_instructions_by_hand() -> None:
     assert found.components["register file"] == pytest.approx(registers * PICO)
     assert found.components["FP32 units"] == pytest.approx(300 * (20 - 1 - 1.75) * PICO)
     assert found.components["tensor cores"] == pytest.approx((tensor - 2 * 32 - 64 * 6) * PICO)
+
+
+def test_opcodes_of_ones_own_by_hand() -> None:
+    """By the section [opcodes] of a file; without it they count as integer additions."""
+    x = with_code(RTCORE_RAY=(2, 64, 2, 1), XMMA_16816_F32=(3, 96, 10, 4), FADD=(1, 32, 2, 1))
+    e = energies(instructions__texture=30, instructions__int_add=7, instructions__fp32_mul=5, tensor__fp8=2)
+    opcodes = {"RTCORE": "instructions.texture", "XMMA": "tensor.fp8", "FADD": "instructions.fp32_mul"}
+    found = LaunchEnergy(x, replace(e, opcodes=opcodes))
+    assert found.classes["texture"] == pytest.approx(64 * 30 * PICO)
+    assert found.classes["tensor fp8"] == pytest.approx(3 * 2048 * 2 * PICO)
+    assert found.classes["fp32_mul"] == pytest.approx(32 * 5 * PICO)
+    assert found.joules == pytest.approx((64 * 30 + 3 * 2048 * 2 + 32 * 5) * PICO)
+    assert LaunchEnergy(x, e).classes["int_add"] == pytest.approx(64 * 7 * PICO)
 
 
 def test_a_tensor_instruction_takes_what_was_measured() -> None:
@@ -345,4 +358,4 @@ def test_energies_of_a_gpu_without_any() -> None:
 
 def test_value_keeps_its_source() -> None:
     x = load_energies("qv100").values["instructions.fp32_fma"]
-    assert isinstance(x, Value) and x.source and x.uncertainty > 0
+    assert isinstance(x, EnergyValue) and x.source and x.uncertainty > 0

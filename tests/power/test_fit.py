@@ -14,7 +14,7 @@ from simt.cli import main
 from simt.errors import PowerError
 from simt.power import Energies, load_energies
 from simt.power.fit import fit, mean_absolute, write_toml
-from simt.power.measurements import Measurement, read_measurements, write_measurements
+from simt.power.measurements import PowerMeasurement, read_measurements, write_measurements
 
 KEYS = ("power.board", "power.sm_active", "instructions.fp32_fma", "memory.dram_sector_read")
 
@@ -26,7 +26,7 @@ def changed(energies: Energies, factors: dict[str, float]) -> Energies:
     return replace(energies, values=values)
 
 
-def rows(energies: Energies, count: int, noise: float = 0.0) -> list[Measurement]:
+def rows(energies: Energies, count: int, noise: float = 0.0) -> list[PowerMeasurement]:
     """Loads of random intensity that use only KEYS, with the power that the energies give them."""
     random = np.random.default_rng(1)
     found = []
@@ -37,9 +37,9 @@ def rows(energies: Energies, count: int, noise: float = 0.0) -> list[Measurement
             "instructions.fp32_fma": float(random.uniform(0, 3e12)),
             "memory.dram_sector_read": float(random.uniform(0, 2e10)),
         }
-        exact = Measurement(f"load {i}", events, 1.0, 1.0).predicted(energies)
+        exact = PowerMeasurement(f"load {i}", events, 1.0, 1.0).predicted(energies)
         watts = exact * (1 + noise * random.standard_normal())
-        found.append(Measurement(f"load {i}", events, 1.0, float(watts)))
+        found.append(PowerMeasurement(f"load {i}", events, 1.0, float(watts)))
     return found
 
 
@@ -85,7 +85,7 @@ def test_without_enough_rows_the_prior_decides() -> None:
     """Two values that always occur together: the fit moves each in proportion to its own variance."""
     prior = load_energies("qv100")
     events = {"power.board": 1.0, "power.chip_idle": 1.0}
-    found = fit([Measurement("idle", events, 1.0, 25.0)], prior, error=1e-4)
+    found = fit([PowerMeasurement("idle", events, 1.0, 25.0)], prior, error=1e-4)
     board, chip = (found.energies[key] for key in events)
     assert board + chip == pytest.approx(25.0, rel=1e-3)
     moves = [prior[key] - found.energies[key] for key in events]
@@ -97,7 +97,10 @@ def test_energies_stay_physical() -> None:
     """No negative energy, and an instruction keeps at least its issue and registers."""
     prior = load_energies("qv100")
     events = {"power.board": 1.0, "instructions.fp32_fma": 1e12}
-    low = [Measurement("low", events, 1.0, 1.0), Measurement("none", {"power.board": 1.0}, 1.0, 30.0)]
+    low = [
+        PowerMeasurement("low", events, 1.0, 1.0),
+        PowerMeasurement("none", {"power.board": 1.0}, 1.0, 30.0),
+    ]
     found = fit(low, prior, error=0.001, widen=50)
     assert found.energies["instructions.fp32_fma"] >= 0
     assert found.energies.unit_energy("instructions.fp32_fma") >= -1e-18

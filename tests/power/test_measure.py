@@ -14,10 +14,10 @@ from simt.cuda import toolkit
 from simt.cuda.driver import Driver
 from simt.errors import PowerError
 from simt.power import Energies, load_energies, measure
-from simt.power.benchmarks import BENCHMARKS, Machine, choose
+from simt.power.benchmarks import BENCHMARKS, MeasuredMachine, choose
 from simt.power.fit import fit
 from simt.power.measure import RealBoard, SimulatedBoard
-from simt.power.measurements import Measurement
+from simt.power.measurements import PowerMeasurement
 from simt.validate.device import SimulatedDevice
 from support.fake_cuda import SimulatedCuda
 
@@ -42,14 +42,14 @@ def hidden(known: Energies) -> Energies:
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Measurement]:
+def rows() -> list[PowerMeasurement]:
     """All microbenchmarks, without noise."""
     model, truth = device(), load_energies("qv100")
     return measure.measure(SimulatedBoard(model, truth), model, truth, choose(None))
 
 
 @pytest.mark.slow
-def test_microbenchmarks_give_back_the_energies_of_the_file(rows: list[Measurement]) -> None:
+def test_microbenchmarks_give_back_the_energies_of_the_file(rows: list[PowerMeasurement]) -> None:
     """Row by row, the events explain the power; together, they give every energy that they can tell apart,
     although the fit begins with others."""
     truth = load_energies("qv100")
@@ -66,7 +66,7 @@ def test_microbenchmarks_give_back_the_energies_of_the_file(rows: list[Measureme
 
 
 @pytest.mark.slow
-def test_known_energies_are_recovered_from_noisy_measurements(rows: list[Measurement]) -> None:
+def test_known_energies_are_recovered_from_noisy_measurements(rows: list[PowerMeasurement]) -> None:
     noise, random = 0.0005, np.random.default_rng(7)
     known = load_energies("qv100")
     truth = hidden(known)
@@ -126,7 +126,7 @@ def test_a_real_board_is_measured_with_its_conditions(counter: bool, monkeypatch
     monkeypatch.setattr(measure, "_LAUNCH_SECONDS", 0.001)
     library = SimulatedCuda("qv100", set={"sm.count": 1})
     board = RealBoard(0, seconds=0.05, settle=0.0, driver=Driver(library), nvml=nvml(120.0, counter))
-    reading = board.measure(BENCHMARKS["fp32_fma"], Machine(1, 1 << 20))
+    reading = board.measure(BENCHMARKS["fp32_fma"], MeasuredMachine(1, 1 << 20))
     assert reading.watts == pytest.approx(120.0, rel=0.02)
     assert (reading.core_mhz, reading.temperature) == (1290, 61)
     assert reading.conditions == {"memory_mhz": 877}

@@ -107,8 +107,8 @@ def test_hip_launches_that_count_threads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1000])
 def test_pieces_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     whole = read(tmp_path, kineto_text())
-    pieces = source.Source.pieces
-    monkeypatch.setattr(source.Source, "pieces", lambda self: pieces(self, size))
+    pieces = source.ProfileSource.pieces
+    monkeypatch.setattr(source.ProfileSource, "pieces", lambda self: pieces(self, size))
     monkeypatch.setattr(json_arrays, "_GAP", 64)
     assert read(tmp_path, kineto_text()).launches.equals(whole.launches)
 

@@ -236,3 +236,25 @@ def test_nvprof_metrics_get_the_names_of_counters(tmp_path: Path) -> None:
     assert dot["lts__t_sectors_srcunit_tex_op_read.sum.per_second"] == 1e6
     assert axpy["l1tex__t_sector_hit_rate.pct"] == 25.0
     assert axpy["tex_utilization"] == 2.0
+
+
+def test_what_is_recognised_and_not_read(tmp_path: Path) -> None:
+    path = nsys_database(
+        tmp_path / "nvprof.db",
+        [
+            "CREATE TABLE StringTable (_id_, value)",
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start)",
+        ],
+    )
+    with pytest.raises(ProfileError, match=r"activities of CUPTI in a database of nvprof.*--print-gpu-trace"):
+        read_profile(path)
+    for line in (
+        'CONC KERNEL "f" [ 123 - 456 ] device 0, context 1, stream 7, correlation 12',
+        'CONCURRENT_KERNEL [ 1719, 1720 ] duration 1, "f", correlationId 12',
+    ):
+        path.write_text(f"DEVICE 0\n{line}\n")
+        with pytest.raises(ProfileError, match="activity records as CUPTI's samples print them"):
+            read_profile(path)
+    path.write_text('{"Type": 79, "data": ["f"]}\n{"Type": 79, "CudaEvent": {}}\n')
+    with pytest.raises(ProfileError, match="JSON lines, which is not read; nsys export --type sqlite"):
+        read_profile(path)

@@ -18,6 +18,7 @@ from simt._engine import COUNTERS
 from simt.errors import ResultError
 from simt.result import Result
 from simt.result.columns import compact, expanded
+from simt.schemas import files
 from support.fake_gpu import installed
 from support.launches import MACHINE, launch
 
@@ -77,7 +78,8 @@ def test_saved_file_follows_its_schema(tmp_path: Path) -> None:
     registry = Registry().with_resource("simt.result/1", Resource.from_contents(first))
     validator = jsonschema.Draft202012Validator(second, registry=registry)
     validator.validate(data)
-    jsonschema.validate(expanded(data)["launches"][0], first["$defs"]["launch"] | {"required": ["id"]})
+    parts = {**first["$defs"], "LaunchResult": first["$defs"]["LaunchResult"] | {"required": ["id"]}}
+    jsonschema.validate(expanded(data)["launches"][0], {"$ref": "#/$defs/LaunchResult", "$defs": parts})
     data["launches"]["cycles"] = {"pool": [1]}
     assert not validator.is_valid(data)
 
@@ -106,5 +108,47 @@ def test_broken_columns_are_refused(tmp_path: Path, change: dict[str, Any]) -> N
 
 def test_files_of_the_first_schema_are_read(tmp_path: Path) -> None:
     result = many(3, launch)
-    (tmp_path / "old.json").write_text(json.dumps(result.to_json(detail=True)))
+    data = result.to_json(detail=True)
+    (tmp_path / "old.json").write_text(json.dumps(data))
     assert Result.load(tmp_path / "old.json") == result
+    # What has been added since, or follows from the rest.
+    added = {
+        "machine": ["dram_banks", "dram_refresh_cycles"],
+        "provenance": ["full_wall_seconds", "identity"],
+    }
+    for part, names in {**added, "totals": ["launch_latency", "counters"]}.items():
+        for name in names:
+            del data[part][name]
+    for row in data["launches"]:
+        for name in ("annotation", "counters", "cycles", "spread"):
+            del row[name]
+    (tmp_path / "old.json").write_text(json.dumps(data))
+    old = Result.load(tmp_path / "old.json")
+    assert [x.cycles for x in old.launches] == [x.cycles for x in result.launches]
+    assert (old.machine.dram_banks, old.provenance.full_wall_seconds) == (0, None)
+
+
+def test_the_schemas_are_those_of_the_classes() -> None:
+    for file, text in files().items():
+        assert file.read_text(encoding="utf-8") == text, f"{file}: run `make generate`"
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("machine", "sm_count", 0),
+        ("machine", "sm_cuont", 1),
+        ("provenance", "threads", 0),
+        ("provenance", "jobs", 1),
+        ("launch", "registers", -1),
+        ("launch", "grid", [1, 1]),
+    ],
+)
+def test_what_is_outside_the_range_of_a_field_is_refused(
+    part: str, name: str, value: Any, tmp_path: Path
+) -> None:
+    data = many(1, launch).to_json(detail=True)
+    (data["launches"][0] if part == "launch" else data[part])[name] = value
+    (tmp_path / "out.json").write_text(json.dumps(data))
+    with pytest.raises(ResultError, match=f"broken Result: .*{name}"):
+        Result.load(tmp_path / "out.json")

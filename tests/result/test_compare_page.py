@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import simt
 from simt.cli import app
 from simt.result import Result
-from simt.result.compare import Comparison
+from simt.result.compare import ResultComparison
 from simt.result.compare_page import page
 from support.fake_gpu import installed
 from support.launches import MACHINE, launch
@@ -37,7 +37,7 @@ def results() -> tuple[Result, Result]:
 
 
 def test_kernels_and_launches_are_matched_by_name_and_turn() -> None:
-    found = Comparison(*results())
+    found = ResultComparison(*results())
     by_name = {k.name: k for k in found.kernels}
     gemm = by_name["gemm"]
     assert gemm.cycles == (4500 + 4500 + 1500, 2500 + 2500) and gemm.ratio == pytest.approx(5000 / 10500)
@@ -54,7 +54,7 @@ def test_kernels_and_launches_are_matched_by_name_and_turn() -> None:
 
 
 def test_the_text_names_all() -> None:
-    text = str(Comparison(*results()))
+    text = str(ResultComparison(*results()))
     assert "input on toy: 14,500 cycles (14.5 µs) in 5 launches" in text
     assert "8,000 cycles (8 µs) in 4 launches, 0.552 times as many" in text
     assert "only in the first: 2 launches (old, gemm)" in text
@@ -65,7 +65,7 @@ def test_the_page_shows_both() -> None:
     first, second = results()
     evil = "<!--<script>alert(1)</script>"
     shown = page(
-        Comparison(replace(first, launches=(*first.launches, launch(9, evil, start=20_000))), second)
+        ResultComparison(replace(first, launches=(*first.launches, launch(9, evil, start=20_000))), second)
     )
     assert shown.count("<script>") == 1 and shown.count("</script>") == 1 and "http" not in shown
     for text in (

@@ -24,7 +24,3 @@ def test_every_name_of_a_formula_is_explained(counter: simt.result.Counter) -> N
     plain = {name.split("(")[0] for name in FORMULA_NAMES}
     for name in counter.code.co_names:
         assert name in plain or f"SIMT_COUNTER({name}," in header, name
-
-
-def test_version_is_the_same_in_pyproject() -> None:
-    assert f'version = "{simt.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from simt.result import LaunchResult, Result, files, store
 from simt.result.elapsed import covered, shares
 from simt.result.store import BLOCK, LaunchStore
 from simt.result.tables import TABLES
-from simt.run.record import Facts, launch_result
+from simt.run.facts import Facts, launch_result
 from support.fake_gpu import finished_launch, installed
 from support.kills import PTX
 from support.launches import MACHINE

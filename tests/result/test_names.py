@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simt.names import kernel_labels, short_name
+from simt.names import kernel_labels, named_by, names_of, short_name
 
 ANONYMOUS = "_GLOBAL__N__1f0cba6e_4_a_cu_12345678_1234567"
 
@@ -32,6 +32,28 @@ ANONYMOUS = "_GLOBAL__N__1f0cba6e_4_a_cu_12345678_1234567"
 )
 def test_short_name(mangled: str, short: str) -> None:
     assert short_name(mangled) == short
+
+
+def test_names_of_a_kernel() -> None:
+    assert names_of("_ZN1a1fIiLi3EEEvPT_i") == (
+        "_ZN1a1fIiLi3EEEvPT_i",
+        "a::f<int, 3>(int*, int)",
+        "a::f<int, 3>",
+        "a::f",
+        "f",
+    )
+    assert names_of("_ZN1AIXgtLi3ELi2EEE1fEPFviE")[2:] == ("A::f", "A::f", "f")
+    assert set(names_of("gemm")) == {"gemm"}
+
+
+def test_the_most_specific_name_counts() -> None:
+    """`f` is that of the global namespace, where there is one; otherwise each one."""
+    kernels = ["_ZN1a1fEv", "_Z1fv", "_ZN1b1fEv", "_Z1gIiEvT_", "_Z1gIfEvT_"]
+    assert named_by("f", kernels) == ["_Z1fv"]
+    assert named_by("f", [kernels[0], kernels[2]]) == ["_ZN1a1fEv", "_ZN1b1fEv"]
+    assert named_by("g", kernels) == kernels[3:]
+    assert named_by("g<int>", kernels) == [kernels[3]]
+    assert named_by("h", kernels) == []
 
 
 @pytest.mark.slow

@@ -25,16 +25,17 @@ KERNELS = [
     Kernel(7, "reduce(float*, int)"),
     Kernel(12, "vecadd"),
     Kernel(13, "_Z7softmaxPf"),
+    Kernel(14, "_ZN1a4scanIiLi3EEEvPT_i"),
 ]
 
 
 @pytest.mark.parametrize(
     ("selection", "positions"),
     [
-        (None, [0, 1, 2, 3, 4, 5]),
+        (None, [0, 1, 2, 3, 4, 5, 6]),
         (7, [3]),
         ("3-7,12", [2, 3, 4]),
-        ("7-", [3, 4, 5]),
+        ("7-", [3, 4, 5, 6]),
         ("-2", [0, 1]),
         ([12, "2-3"], [1, 2, 4]),
         ("vecadd", [0, 4]),
@@ -46,11 +47,19 @@ KERNELS = [
         ("/^reduce/ , 1", [0, 3]),
         ("3,3,1", [0, 2]),
         ("softmax", [5]),
+        ("softmax(float*)", [5]),
+        ("_Z7softmaxPf", [5]),
+        ("/^softmax$/", [5]),
+        ("reduce", [3]),
+        ("reduce(float*, int),vecadd", [0, 3, 4]),
+        ("a::scan<int, 3>(int*, int),1", [0, 6]),
+        ("a::scan,vecadd", [0, 4, 6]),
+        ("scan", [6]),
     ],
 )
 def test_selection(selection: Selection, positions: list[int] | None) -> None:
     if positions is None:
-        with pytest.raises(SelectionError, match="matches none of the 6 kernels"):
+        with pytest.raises(SelectionError, match="matches none of the 7 kernels"):
             select(KERNELS, selection)
     else:
         assert select(KERNELS, selection) == positions
@@ -61,7 +70,7 @@ def test_selection(selection: Selection, positions: list[int] | None) -> None:
     [
         (
             "99",
-            r"'99' matches none of the 6 kernels \(ids 1 to 13, names vecadd, gemm_128x64, gemm_64,64, ...\)",
+            r"'99' matches none of the 7 kernels \(ids 1 to 14, names vecadd, gemm_128x64, gemm_64,64, ...\)",
         ),
         ("7-3", "range '7-3' ends before it begins"),
         ("/(/", "'/\\(/' is not a regular expression"),

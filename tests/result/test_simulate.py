@@ -12,7 +12,7 @@ import pytest
 import simt
 import simt.run.slices
 from simt.errors import DeadlockError, Interrupted, ResultError, SimtError
-from simt.run.progress import Progress
+from simt.progress import Progress
 from support.fake_gpu import COMMANDS, CTA_CYCLES, FakeGpu, Kernel, installed
 
 

@@ -49,7 +49,7 @@ def issuing(n: int) -> dict[str, Any]:
         ),
         (issuing(int(0.7 * ISSUE)), "issue rate", "70%"),
         ({"warp_instructions": int(0.7 * ISSUE)}, "unknown (shared SMs)", "counted for the launch that came"),
-        ({"stalls": stalls(long_scoreboard=9000, wait=1000)}, "memory latency", "25% hits in the L1"),
+        ({"stalls": stalls(long_scoreboard=9000, wait=1000)}, "memory latency", "50% hits in the L1"),
         ({"stalls": stalls(wait=9000, barrier=1000)}, "arithmetic latency", "in 90% of the others"),
         ({"stalls": stalls(barrier=6000, wait=1000)}, "barriers", "other warps"),
         ({"stalls": stalls(no_instruction=6000)}, "instruction fetch", "100%"),

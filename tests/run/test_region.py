@@ -39,6 +39,28 @@ def launched(*names: str, inside: tuple[int, ...] = (), **options):
     return gpu
 
 
+@pytest.mark.parametrize("options", [{}, {"plan": {3}}, {"launches": "3"}])
+@pytest.mark.parametrize("flushed", [False, True])
+def test_memsets_between_launches_that_are_left_out_empty_the_l2(
+    flushed: bool, options: dict[str, object]
+) -> None:
+    """A memset of more than the L2 holds, between launches 1 and 2 of 3 on the same memory, or before 3."""
+    gpu = simt.GPU("qv100", **options)
+    kernel = gpu.load(PTX.format(name="k"))["k"]
+    data, large = gpu.zeros(32, np.uint32), gpu.empty(32 << 20, np.uint8)
+    kernel[1, 32](data)
+    large.fill(0)
+    kernel[1, 32](data)
+    if flushed:
+        large.fill(0)
+    kernel[1, 32](data)
+    found = gpu.result().launches[-1]
+    assert found.id == 3
+    reads = "lts__t_sectors_srcunit_tex_op_read_lookup_"
+    sectors = (found.counters[f"{reads}hit.sum"], found.counters[f"{reads}miss.sum"])
+    assert sectors == ((0, 4) if flushed else (4, 0))
+
+
 @pytest.mark.parametrize(
     ("selection", "timed"),
     [("2-3", [2, 3]), ("name~gem", [2, 4]), ("3,name~gemm", [2, 3, 4]), ("/^b/", [3]), ("*", [1, 2, 3, 4])],
@@ -86,8 +108,20 @@ def test_what_matches_nothing_is_a_warning() -> None:
 
 @pytest.mark.parametrize("wrong", ["5-3", "", "name~", "/(/"])
 def test_malformed_selections(wrong: str) -> None:
-    with pytest.raises(SelectionError):
+    with pytest.raises(SelectionError, match=r"^launches: "):
         simt.GPU("qv100", launches=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["name~", "/(/"])
+def test_malformed_ranges(wrong: str) -> None:
+    with pytest.raises(SelectionError, match=r"^capture_range: "):
+        simt.GPU("qv100", capture_range=wrong)
+
+
+@pytest.mark.parametrize("pattern", ["dec*", "name~code", "/^d.*e$/", "nvtx"])
+def test_patterns_of_ranges(pattern: str) -> None:
+    result = launched("a", "b", "a", inside=(2,), capture_range=pattern).result()
+    assert [launch.id for launch in result.launches] == [2]
 
 
 def test_what_does_not_go_together() -> None:

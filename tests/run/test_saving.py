@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import simt
+from simt import progress
 from simt.errors import LimitReached, ProgramFault, ResultError, SimtError
 from simt.result import Result
-from simt.run import progress
 from support.fake_gpu import installed
 from support.kills import PTX
 
@@ -168,3 +168,15 @@ def test_progress_is_lines_where_there_is_no_terminal(
         simt.simulate("input", progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) > 2 and "gemm_128x64, 2 of 4" in "".join(lines) and "cycles" in lines[-1]
+
+
+def test_a_launch_after_the_result_was_saved_starts_a_journal_with_those_before(tmp_path: Path) -> None:
+    gpu = simt.GPU("qv100", set=SMALL, output=tmp_path / "out")
+    module, x = gpu.load(PTX), gpu.zeros(64, np.uint32)
+    module.work[1, 64](x, 100)
+    gpu.save()
+    module.work[1, 64](x, 101)
+    gpu.synchronize()
+    assert (tmp_path / "out" / "result.journal").exists()
+    kept = Result.load(tmp_path / "out")  # as if the process were killed here
+    assert [launch.id for launch in kept.launches] == [1, 2]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import simt
 from simt import _engine
 from simt.errors import LimitReached, ResultError
+from simt.options import Options
 from simt.result.transfer import Transfer
-from simt.run.record import Facts
+from simt.run.facts import Facts
 from simt.run.session import QueuedLaunch, QueuedTransfer, Session
 from simt.trace import open_trace
 from simt.trace.generate import Warp
@@ -47,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def session_of(folder: Path, **options: Any) -> tuple[Session, list[QueuedLaunch]]:
-    session = Session("qv100-accelsim", set=SPEC, **options)
+    session = Session("qv100-accelsim", Options(set=SPEC, **options))
     session.begin(str(folder), "digest")
     launches = []
     for index, kernel in enumerate(open_trace(folder).kernels):
@@ -68,14 +69,14 @@ def test_a_run_until_something_has_ended_leaves_the_rest_queued(folder: Path) ->
     numbers = [session.queue_transfer(x) for x in (first, second, third)]
     session.run(until=numbers[:1])
     assert session.queued == (2,) and session.busy
-    start = session.launches[0].end_cycle
+    start = session.record.launches[0].end_cycle
     assert (first.start_cycle, first.end_cycle) == (start, start + 500)
     assert (third.start_cycle, third.end_cycle) == (0, 300)
     assert second.end_cycle is None
     late = copy(50, 4, after=[numbers[0], 1])
     session.queue_transfer(late)
     session.run(until=numbers)
-    end = session.launches[1].end_cycle
+    end = session.record.launches[1].end_cycle
     assert (late.start_cycle, late.end_cycle) == (start + 500, start + 650)
     assert (second.start_cycle, second.end_cycle) == (end, end + 100)
     assert not session.busy
@@ -224,7 +225,7 @@ def test_transfers_that_occupied_a_link_are_in_the_result(folder: Path, tmp_path
         session.queue_transfer(transfer)
     session.run()
     result = session.result()
-    end = session.launches[0].end_cycle
+    end = session.record.launches[0].end_cycle
     assert [x.link for x in result.transfers] == ["device", "host_to_device"]
     assert result.transfers[1] == Transfer("host_to_device", 1, 400, end, end + 500)
     assert result.transfers[0].stream is None and result.transfers[0].cycles > 0

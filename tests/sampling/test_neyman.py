@@ -217,7 +217,7 @@ def errors_over_seeds(strata: Strata, order: TimeOrder, m: np.ndarray, seeds: in
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["a100_cloverleaf.nsys.sqlite.gz", "h100_2gpu_llm_training.nsys.sqlite.gz"])
 def test_claims_cover_real_profiles_and_root_takes_longer(shared_data: Path, file: str) -> None:
-    """All traces are covered by benchmarks/samplers_stratified.py."""
+    """All traces are covered by docs/records/scripts/samplers_stratified.py."""
     profile = read_profile(shared_data / "profiles" / file).kernels()
     order = TimeOrder(profile.name_codes, profile.column("duration_ns"))
     root, root_m, _ = Root(allocation="global").design(order, Z)

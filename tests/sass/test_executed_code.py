@@ -258,7 +258,7 @@ def test_faults_name_the_instruction(module: simt.gpu.Module) -> None:
 
 
 def test_unknown_code() -> None:
-    with pytest.raises(LaunchError, match="code is 'ptxx', expected one of ptx, sass"):
+    with pytest.raises(LaunchError, match="code is 'ptxx', expected 'ptx' or 'sass'"):
         simt.GPU("a100", code="ptxx")  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simt import _engine
 from simt.cuda.ptxas import _assemblers
 from simt.errors import SassError
 from simt.gpu import GPU
@@ -168,3 +169,43 @@ def test_unknown_words_are_refused_by_name() -> None:
     body = "{ .reg .b32 x; mov.u32 x, %reserved_smem_offset_1; mov.b32 %o, x; }"
     with pytest.raises(SassError, match=r"what sm_80 holds in c\[0x0\]\[0x124\] is not known"):
         per_lane(body, target="80", code="sass")
+
+
+INDEXED = """
+.visible .entry k(.param .align 8 .b8 table[256], .param .b64 out) {
+  .reg .b64 %a, %t; .reg .b32 %i, %r; .reg .b64 %p;
+  ld.param.b64 %a, [out];
+  mov.u32 %i, %laneid; mad.wide.u32 %a, %i, 4, %a;
+  mov.b64 %t, table; mul.wide.s32 %p, %i, 4; add.s64 %t, %t, %p;
+  ld.param.b32 %r, [%t+-OFFSET];
+  st.global.b32 [%a], %r;
+  ret;
+}"""
+BEGIN = {"70": 0x160, "75": 0x160, "80": 0x160, "86": 0x160, "89": 0x160, "90a": 0x210}
+
+
+def indexed(target: str, first: int, lanes: int) -> list[int]:
+    """What lanes read of bank 0 with an index of their own, from the word at an offset on."""
+    device = Device(INDEXED.replace("OFFSET", str(BEGIN[target] - first)), target, code="sass")
+    out = np.full(32, 0xDEAD, np.uint32)
+    table = int.from_bytes(np.arange(64, dtype=np.uint32).tobytes(), "little")
+    device.run("k", table, out, grid=(3, 2, 1), block=(lanes, 1, 1), machine={"sm_count": 7})
+    return out[:lanes].tolist()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_indexed_words_before_the_parameters(target: str) -> None:
+    """An index may lead out of the parameters: the words before them are those that code names directly."""
+    assert indexed(target, 0, 6) == [6, 1, 1, 3, 2, 1]
+    assert indexed(target, BEGIN[target], 5) == [0, 1, 2, 3, 4]
+    assert indexed(target, 0x10C, 1) == [7]
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"),
+    [("70", 0x128), ("75", 0x84), ("80", 0x124), ("86", 0x15C), ("89", 0x70), ("90a", 0x13C)],
+)
+def test_unknown_words_by_an_index_are_faults(target: str, offset: int) -> None:
+    message = rf"what sm_{target[:2]} holds in c\[0x0\]\[{offset:#x}\] is not known"
+    with pytest.raises(_engine.functional.ProgramFault, match=message):
+        indexed(target, offset, 1)

@@ -19,8 +19,8 @@ from simt.cli import main
 from simt.cuda import compile_cuda, load, machine_code
 from simt.errors import SassError
 from simt.isa import table_for
-from simt.sass import Control, Cubin, Instruction, Parameter, disassemble, disassembler
-from simt.sass.disassembler import _lines, _operands, is_installed
+from simt.sass import Control, Cubin, CubinParameter, Instruction, disassemble, disassembler
+from simt.sass.disassembler import _lines, is_installed, split_operands
 
 SOURCE = """
 __device__ __noinline__ float twice(float x, int n) {
@@ -90,15 +90,15 @@ def test_control_bits(high: int, expected: Control, text: str) -> None:
 
 
 def test_operands_are_split_outside_brackets() -> None:
-    assert _operands("") == []
-    assert _operands("R1") == ["R1"]
-    assert _operands("R5[R2.64]") == _operands("R5,[R2.64]") == ["R5", "[R2.64]"]
+    assert split_operands("") == []
+    assert split_operands("R1") == ["R1"]
+    assert split_operands("R5[R2.64]") == split_operands("R5,[R2.64]") == ["R5", "[R2.64]"]
     for glued in ("R3desc,[UR4][R2.64],P0", "R3desc[UR4][R2.64],P0", "R3,desc[UR4][R2.64],P0"):
-        assert _operands(glued) == ["R3", "desc[UR4][R2.64]", "P0"]
-    assert _operands("R4.64desc,[UR4][R2]") == ["R4.64", "desc[UR4][R2]"]
-    assert _operands("desc,[UR4][R2.64],R5") == ["desc[UR4][R2.64]", "R5"]
-    assert _operands("R24,gdesc[UR8],!UPT") == ["R24", "gdesc[UR8]", "!UPT"]
-    assert _operands("R2,desc[UR4][R4.64+0x10],c[0x0][0x28],{R1,R2}") == [
+        assert split_operands(glued) == ["R3", "desc[UR4][R2.64]", "P0"]
+    assert split_operands("R4.64desc,[UR4][R2]") == ["R4.64", "desc[UR4][R2]"]
+    assert split_operands("desc,[UR4][R2.64],R5") == ["desc[UR4][R2.64]", "R5"]
+    assert split_operands("R24,gdesc[UR8],!UPT") == ["R24", "gdesc[UR8]", "!UPT"]
+    assert split_operands("R2,desc[UR4][R4.64+0x10],c[0x0][0x28],{R1,R2}") == [
         "R2", "desc[UR4][R4.64+0x10]", "c[0x0][0x28]", "{R1,R2}",
     ]  # fmt: skip
 
@@ -122,7 +122,12 @@ def test_a_kernel_of_a_cubin() -> None:
     assert found.arch == "sm_80"
     assert sorted(x.name for x in found.kernels) == ["empty", "f", "outer"]
     f = found["f"]
-    assert f.parameters == (Parameter(0, 8), Parameter(8, 8), Parameter(16, 4), Parameter(20, 1))
+    assert f.parameters == (
+        CubinParameter(0, 8),
+        CubinParameter(8, 8),
+        CubinParameter(16, 4),
+        CubinParameter(20, 1),
+    )
     assert f.parameter_base == 0x160
     assert f.shared_bytes == 1024
     assert len(f.constants[3]) == 16 and f.constants[3][:4] == b"\0\0\x80\x3f"  # table
@@ -163,6 +168,29 @@ def test_the_reuse_bits_are_those_that_the_disassembler_prints(arch: str) -> Non
     ]
     assert [len(x.control.reuse) for x, _ in printed] == [n for _, n in printed]
     assert sum(n for _, n in printed) > 0
+
+
+@pytest.mark.parametrize("text", ["PR,R64.reuse,0x6", "R64.reuse,0x6"])
+def test_predicates_that_nvdisasm_leaves_out(text: str) -> None:
+    """Its JSON lacks PR in some R2P, whose bits are the same as those of the others."""
+    assert split_operands(text, "R2P") == ["PR", "R64.reuse", "0x6"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [("kill -SEGV $$", r"nvdisasm crashed \(SIGSEGV\)"), ("echo no >&2; exit 1", "nvdisasm refuses it: no")],
+)
+def test_nvdisasm_that_fails(
+    ends: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NVIDIA's crashes on some large files that are not linked."""
+    tool = tmp_path / "nvdisasm"
+    tool.write_text(f'#!/bin/sh\n[ "$1" = -json ] && {{ {ends}; }}\necho "\'SM80\'"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("simt.sass.disassembler._tools", lambda search_path: (tool,))
+    with pytest.raises(SassError, match=message):
+        disassemble(cubin())
 
 
 def test_decoding_is_kept_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +252,10 @@ def test_the_command(
     run(monkeypatch, "show", str(tmp_path / "k.cubin"), "--kernel", "f", "--lines")
     out = capsys.readouterr().out
     assert out.startswith("f (sm_90a, ") and "// kernel.cu:11" in out and "BAR.SYNC" in out
+    (tmp_path / "named.cu").write_text("namespace a { __global__ void f(int* x) { *x = 1; } }")
+    for name in ("_ZN1a1fEPi", "a::f(int*)", "a::f", "f"):
+        run(monkeypatch, "show", str(tmp_path / "named.cu"), "--gpu", "a100", "--kernel", name)
+        assert capsys.readouterr().out.startswith("_ZN1a1fEPi (sm_80, ")
     run(monkeypatch, "list", str(source), "--gpu", "qv100")
     assert "sm_70" in capsys.readouterr().out
     run(monkeypatch, "list", str(source), "--gpu", "titanx")
@@ -250,7 +282,7 @@ def test_what_happened_stands_beside_the_code(
     for n in (5, 9):
         module.scale[4, 128](np.ones(512, np.float32), 2.0, n)
     gpu.result().save(tmp_path / "out")
-    run(monkeypatch, "show", str(source), "--result", str(tmp_path / "out"))
+    run(monkeypatch, "show", str(source), "--gpu", "a100", "--result", str(tmp_path / "out"))
     out = capsys.readouterr().out
     rows = out.splitlines()
     assert rows[0].startswith("scale (sm_80, ") and "in 2 launches" in rows[1] and "other (" not in out
@@ -304,7 +336,7 @@ def test_options_of_ptxas_change_the_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_90a"])
 def test_programs_decode(arch: str) -> None:
     found = [path for path in sorted(PROGRAMS.glob("*.cu")) if "__global__" in path.read_text()]
-    linked = {"separate": 999, "dynamic_parallelism": 999}
+    linked = dict.fromkeys(("separate", "dynamic_parallelism", "grid_runtime"), 999)
     needs = {"clusters": 90, "synchronisation": 80, **linked}
     kernels = [path for path in found if int(arch[3:5]) >= needs.get(path.stem, 0)]
     assert len(kernels) > 10

@@ -24,7 +24,7 @@ def run(*arguments: str) -> str:
 def test_the_list_names_every_gpu() -> None:
     lines = run().splitlines()
     assert [line.split()[0] for line in lines] == ["name", *available()]
-    assert lines[1 + available().index("qv100")].split()[1:6] == ["7.0", "80", "1380", "6", "32"]
+    assert lines[1 + available().index("qv100")].split()[1:8] == ["7.0", "80", "1380", "6", "32", "898", "32"]
 
 
 def test_show_gives_every_value_once() -> None:

@@ -95,7 +95,13 @@ def jumping(warp: Warp, seed: int) -> None:
     for i in range(7):
         warp.op("HGMMA.64x64x16.F32", 24 + 32 * i, (24 + 32 * i,))
     warp.op("FFMA", 8, (9, 10))
+    warp.memory("LDG.E.SYS", [OTHER.base] * 32, 4, 9, (2,))
+    warp.op("FFMA", 8, (9, 10))
 
+
+_SPACE = _engine.functional.AddressSpace(1 << 45, 1 << 30, 2)
+OWN, OTHER = (_engine.functional.DeviceMemory(1 << 20, _SPACE, number) for number in range(2))
+"""The memories of two devices that share an address space."""
 
 Kernel = tuple[Callable[[Warp, int], None], int, int, dict[str, int]]
 """What a warp does, CTAs, warps of each, and the launch's properties."""
@@ -218,7 +224,7 @@ def candidates(path: str, spec: Spec) -> Iterator[Any]:
     """Other values for a field, likely ones first."""
     field, value = _fields()[path], dict(spec.leaves())[path]
     if options := choices(path):
-        yield from (option for option in options if option not in (value, "custom"))
+        yield from (option for option in options if option != value)
     elif path == "address_map.layout":
         yield value.replace("CB", "BC", 1)
         yield value.replace("RB", "BR", 1)
@@ -237,12 +243,14 @@ def candidates(path: str, spec: Spec) -> Iterator[Any]:
 def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) -> Any:
     """Everything a run reports."""
     engine = _engine.Gpu(load_spec(gpu, dict(overrides)).native(), 1, 0, 0)
+    engine.set_peers(OWN)
     for command in open_trace(folder).commands:
         if isinstance(command, Copy):
             engine.copy_from_host(command.address, command.bytes)
         else:
             engine.launch(command.source(), command.id)
-    engine.transfer(1 << 62, link="host_to_device", traffic=4096)
+    for number, link in enumerate(("host_to_device", "peer_to_device")):
+        engine.transfer((1 << 62) + number, link=link, traffic=4096)
     assert engine.run(MOST_CYCLES)
     return engine.finished(), engine.finished_transfers()
 

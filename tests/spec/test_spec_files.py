@@ -1,7 +1,9 @@
 """Reading, inheriting, overriding and writing specification files."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from simt.errors import SpecError
 from simt.spec import Spec, available, describe, load_spec, to_toml, write_toml
+from simt.spec.files import NOT_GIVEN
 
 
 def write(folder: Path, text: str, name: str = "mine.toml") -> Path:
@@ -221,6 +224,17 @@ def test_any_value_is_taken_or_refused(path: str, value: object) -> None:
         ("a100-80gb", "a100"),
         ("NVIDIA A100-SXM4-80GB", "a100"),
         ("NVIDIA A100 80GB PCIe", "a100-pcie"),
+        ("NVIDIA A100-SXM4-40GB", "a100-40gb"),
+        ("NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"),
+        ("titan-v", "titanv"),
+        ("h100-sxm", "h100"),
+        ("Tesla T4", "t4"),
+        ("NVIDIA GeForce RTX 2080 Ti", "rtx2080ti"),
+        ("NVIDIA RTX A6000", "a6000"),
+        ("NVIDIA A10", "a10"),
+        ("NVIDIA L4", "l4"),
+        ("GeForce RTX 3080 10GB", "rtx3080"),
+        ("NVIDIA GeForce GTX 1650", "gtx1650"),
         ("h100-sxm5", "h100"),
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA H100 PCIe", "h100-pcie"),
@@ -234,7 +248,9 @@ def test_products_are_known_by_their_names(product: str, shipped: str) -> None:
     assert load_spec(product).name == shipped
 
 
-@pytest.mark.parametrize("product", ["a100-40gb", "NVIDIA A100-SXM4-40GB", "rtx2060 super", "h100-nvl"])
+@pytest.mark.parametrize(
+    "product", ["NVIDIA A10G", "rtx2060 super", "RTX 3080 Ti", "rtx3080-12gb", "h100-nvl"]
+)
 def test_other_products_are_no_shipped_gpu(product: str) -> None:
     with pytest.raises(SpecError, match="there is no GPU called") as error:
         load_spec(product)
@@ -251,8 +267,33 @@ def test_sizes_with_units(text: str, number: int) -> None:
     assert spec.shared_memory.bytes == number
     options = load_spec("h100", [f"l1.carve_out_options=[0, {text}, 228KiB]"]).l1.carve_out_options
     assert list(options) == [0, number, 228 << 10]
-    options = load_spec("h100", [f"l1.carve_out_options=[0, {text}, 228KiB]"]).l1.carve_out_options
-    assert list(options) == [0, number, 228 << 10]
+
+
+def test_sizes_in_files(tmp_path: Path) -> None:
+    """In the field's own unit, which may be KiB or GiB."""
+    file = tmp_path / "gpu.toml"
+    file.write_text(
+        'extends = "h100"\nname = "big"\nl1.carve_out_options = [0, "64KB", "0.125 MiB", 233472]\n'
+        'shared_memory.reserved_per_cta = "1 KiB"\nl2.persisting_kib = "5.5MB"\ndram.capacity_gib = "94GB"\n'
+    )
+    spec = load_spec(file)
+    assert spec.l1.carve_out_options == (0, 64 << 10, 128 << 10, 228 << 10)
+    assert spec.shared_memory.reserved_per_cta == 1024
+    assert (spec.l2.persisting_kib, spec.dram.capacity_gib) == (5632, 94)
+    assert load_spec("h100", ["l2.persisting_kib=5.5MB"]).l2.persisting_kib == 5632
+
+
+@pytest.mark.parametrize("text", ["64XB", "0.3KB", "64", "-1KB", "KB", "1KB 2KB", "1e3KB"])
+def test_sizes_in_files_that_are_none(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "gpu.toml"
+    file.write_text(f'extends = "h100"\nname = "big"\nl1.unified_bytes = "{text}"\n')
+    with pytest.raises(
+        SpecError, match=rf"l1\.unified_bytes: found '{text}', expected .*or a size such as 64KiB"
+    ):
+        load_spec(file)
+    file.write_text('extends = "h100"\nname = "big"\nsm.count = "64KB"\n')
+    with pytest.raises(SpecError, match=r"sm\.count: found '64KB', expected a valid integer"):
+        load_spec(file)
 
 
 def test_sizes_that_are_none() -> None:
@@ -278,3 +319,35 @@ def test_what_must_change_with_the_unified_memory_is_one_error() -> None:
         SpecError, match=r"l1.unified_bytes: found 1000, expected whole ways of \d+ bytes, such as"
     ):
         load_spec("h100", ["l1.unified_bytes=1000"])
+
+
+def test_a_complete_file_of_before_a_field_was_added_loads(tmp_path: Path) -> None:
+    spec = load_spec("qv100-accelsim")
+    absent = dict(spec.absent_values())
+    assert absent["l2.write_interval"] == 1 and absent["launch.cold_caches"] is False
+    values = {path: value for path, value in spec.leaves() if path not in absent and path != "name"}
+    table: dict[str, Any] = {}
+    for path, value in values.items():
+        *sections, name = path.split(".")
+        inner = table
+        for section in sections:
+            inner = inner.setdefault(section, {})
+        inner[name] = value
+    assert "peer_link" not in table  # all of its fields may be absent
+    file = tmp_path / "old.toml"
+    file.write_text(toml(table))
+    old = load_spec(file)
+    assert old.sources["peer_link.bandwidth"] == NOT_GIVEN
+    assert {path: value for path, value in old.leaves() if path in absent} == absent
+    neutral = load_spec("qv100-accelsim", absent)
+    assert old.hash == neutral.hash != load_spec("qv100-accelsim", {**absent, "l2.write_interval": 2}).hash
+    del table["l1"]["latency"]
+    file.write_text(toml(table))
+    with pytest.raises(SpecError, match=r"old\.toml: l1\.latency: missing"):
+        load_spec(file)
+
+
+def toml(table: dict[str, Any], prefix: str = "") -> str:
+    own = "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items() if not isinstance(v, dict))
+    inner = (f"[{prefix}{k}]\n{toml(v, f'{prefix}{k}.')}" for k, v in table.items() if isinstance(v, dict))
+    return own + "".join(inner)

@@ -204,3 +204,9 @@ def test_short_lists_of_trace_config(value: str, tmp_path: Path) -> None:
         SpecError, match=r"-specialized_unit_1: cannot use .* of 3 parts of <enabled>,<units>"
     ):
         from_gpgpusim(*write(tmp_path, CONFIGURATIONS["qv100"], trace))
+
+
+def test_a_trace_config_alone_is_named(tmp_path: Path) -> None:
+    (tmp_path / "trace.config").write_text("-trace_opcode_latency_initiation_int 2,2\n")
+    with pytest.raises(SpecError, match=r"trace\.config: .*name the gpgpusim\.config before it"):
+        from_gpgpusim(tmp_path / "trace.config")

@@ -3,11 +3,14 @@
 import pytest
 
 from simt.errors import SpecError
-from simt.spec import Spec, available, load_spec
+from simt.spec import Spec, available, load_spec, peaks
 
 NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
 # Of silicon, with nothing of Accel-Sim's.
-VARIANTS = ["titanv", "a100-pcie", "h100-pcie", "rtx4090", "l40s", "rtx5090"]
+VARIANTS = ["titanv", "a100-pcie", "a100-40gb", "a100-pcie-40gb", "h100-pcie", "rtx5090"]
+VARIANTS += ["gtx1650", "t4", "rtx2080ti"]
+VARIANTS += ["rtx3060", "rtx3060ti", "rtx3080", "rtx3090", "a10", "a6000"]
+VARIANTS += ["rtx4070", "rtx4090", "l4", "l40s"]
 WIDE = ["r9nano", "mi100"]
 
 
@@ -43,6 +46,19 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
     ("name", "gigabytes_per_second", "l2_mebibytes"),
     [
         ("titan", 288.4, 1.5),
+        ("gtx1650", 128, 1),
+        ("t4", 320, 4),
+        ("rtx2080ti", 616, 5.5),
+        ("rtx3060", 360, 3),
+        ("rtx3060ti", 448, 4),
+        ("rtx3080", 760, 5),
+        ("rtx3090", 936, 6),
+        ("a6000", 768, 6),
+        ("a10", 600, 6),
+        ("rtx4070", 504, 36),
+        ("l4", 300, 48),
+        ("a100-40gb", 1555, 40),
+        ("a100-pcie-40gb", 1555, 40),
         ("titanx", 480, 3),
         ("qv100", 898, 6),
         ("rtx2060", 336, 3),
@@ -67,6 +83,74 @@ def test_peak_bandwidth_and_l2_size_are_those_published(
     bytes_per_clock = spec.address_map.channels * spec.dram.bus_bytes * spec.dram.data_command_ratio
     assert bytes_per_clock * spec.clock.dram_mhz / 1000 == pytest.approx(gigabytes_per_second, rel=0.001)
     assert spec.l2.slice.bytes * spec.address_map.slices == l2_mebibytes * 2**20
+    assert peaks(spec).memory_gbs == pytest.approx(gigabytes_per_second, rel=0.001)
+    assert peaks(spec).l2_bytes == l2_mebibytes * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "fp32", "tensor", "bits", "gib", "capability"),
+    [
+        ("qv100", 14.1, 113, 4096, 32, 70),
+        ("gtx1650", 2.98, 5.97, 128, 4, 75),
+        ("rtx2060", 6.45, 25.8, 192, 6, 75),
+        ("t4", 8.1, 65, 256, 16, 75),
+        ("rtx2080ti", 13.4, 53.8, 352, 11, 75),
+        ("a100-40gb", 19.5, 312, 5120, 40, 80),
+        ("a100-pcie-40gb", 19.5, 312, 5120, 40, 80),
+        ("rtx3060", 12.7, 25.4, 192, 12, 86),
+        ("rtx3060ti", 16.2, 32.4, 256, 8, 86),
+        ("rtx3070", 20.3, 40.6, 256, 8, 86),
+        ("rtx3080", 29.8, 59.5, 320, 10, 86),
+        ("rtx3090", 35.6, 71, 384, 24, 86),
+        ("a6000", 38.7, 154.8, 384, 48, 86),
+        ("a10", 31.2, 125, 384, 24, 86),
+        ("rtx4070", 29.15, 58.3, 192, 12, 89),
+        ("l4", 30.3, 121, 192, 24, 89),
+        ("rtx4090", 82.6, 165.2, 384, 24, 89),
+        ("h100", 66.9, 1070, 5120, 80, 90),
+    ],
+)
+def test_peaks_of_arithmetic_and_memory_are_the_data_sheets(
+    name: str, fp32: float, tensor: float, bits: int, gib: int, capability: int
+) -> None:
+    spec, has = load_spec(name), peaks(load_spec(name))
+    assert has.fp32_tflops == pytest.approx(fp32, rel=0.006)
+    assert has.tensor_tflops == pytest.approx(tensor, rel=0.006)
+    assert has.memory_bus_bits == bits
+    assert spec.dram.capacity_gib == gib
+    assert spec.sm_version == capability
+
+
+def test_l2_peak_and_cores_without_tensor_units() -> None:
+    assert peaks(load_spec("qv100")).l2_gbs == pytest.approx(64 * 32 * 1.38)
+    assert peaks(load_spec("titanx")).tensor_tflops == 0
+
+
+GENERATIONS = {
+    "turing": ["rtx2060", "t4", "rtx2080ti", "gtx1650"],
+    "ga10x": ["rtx3070", "rtx3060", "rtx3060ti", "rtx3080", "rtx3090", "a6000", "a10"],
+    "ada": ["rtx4090", "rtx4070", "l4", "l40s"],
+}
+# What a card has of its own.
+OF_A_CARD = (
+    "clock.core_mhz", "clock.interconnect_mhz", "clock.l2_mhz", "clock.dram_mhz", "sm.count",
+    "address_map.channels", "address_map.hash", "l2.slice.sets", "l2.slice.ways", "dram.latency",
+    "dram.capacity_gib",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "generation"), [(n, g) for g, names in GENERATIONS.items() for n in names])
+def test_a_card_has_its_own_values_and_its_generation_s(name: str, generation: str) -> None:
+    """No card has a value of another one."""
+    spec = load_spec(name)
+    assert not [path for path in OF_A_CARD if spec.sources[path].startswith("as ")]
+    assert spec.sources["sm.units.fp32.latency"].startswith(("as turing: ", "as ga10x: "))
+    others = {name for names in GENERATIONS.values() for name in names}
+    assert not [s for s in spec.sources.values() if s.startswith(tuple(f"as {other}: " for other in others))]
+    first = load_spec(GENERATIONS[generation][0])
+    kept = ("sm.", "l1.", "shared_memory.", "load_store.", "constant_cache.")
+    differing = {path for path, _, _ in spec.differences(first) if path.startswith(kept)}
+    assert differing <= {"sm.count", "sm.units.tensor.initiation_interval"}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +204,7 @@ def test_a_specification_is_frozen() -> None:
         (
             "sm.scheduler.policy",
             "fastest",
-            "found 'fastest', expected one of cggty, custom, gto, lrr, oldest",
+            "found 'fastest', expected one of cggty, gto, lrr, oldest",
         ),
         ("sm.scheduler.policy", "oldes", "did you mean oldest?"),
         ("sm.scheduler.policy", "two_level", "sm.scheduler.active_warps"),
@@ -179,7 +263,6 @@ def test_a_specification_is_frozen() -> None:
         ("constant_cache.latency", 481, "0 to 480 core cycles"),
         ("constant_cache.l1.line_bytes", 8192, "32 to 4096 bytes"),
         ("constant_cache.l1.sets", 2**20, "expected at most 33,554,432"),
-        ("constant_cache.l1.replacement", "custom", "expected a built-in policy"),
         ("l1.cache.write_policy", "read_only", "expected one of local_write_back_global_write_through"),
         ("l1.cache.miss_queue", 1, "2 to 1048576 requests"),
         ("l1.unified_bytes", 2**26, "expected at most 33,554,432"),

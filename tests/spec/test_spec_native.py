@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
 from simt import _engine
-from simt.errors import SpecError
 from simt.spec import available, load_spec
 from simt.spec.files import _fields, choices, range_of
 from simt.spec.section import Megahertz, Quantity
@@ -49,7 +48,6 @@ def native_values(draw: st.DrawFn) -> dict[str, Any]:
         for section in sections:
             table = table[section]
         table[last] = draw(_leaf(path, field))
-    values["policy"] = {key: draw(st.integers(1, 2**64 - 1)) for key in values["policy"]}
     return values
 
 
@@ -69,9 +67,8 @@ def test_every_field_arrives_unchanged(values: dict[str, Any]) -> None:
         ("sm.units.fp32.latency", True, "expected an integer"),
         ("sm.units.fp32.latency", 4.0, "expected an integer"),
         ("sm.units.fp32.latencies", 4, "unknown"),
-        ("sm.scheduler.policy", "fastest", "expected one of cggty, custom, gto, lrr"),
+        ("sm.scheduler.policy", "fastest", "expected one of cggty, gto, lrr"),
         ("sm.scheduler.policy", 1, "expected a string"),
-        ("sm.scheduler.policy", "custom", "expected a function"),
         ("sm.max_warps", 65, "1 to 64"),
         ("dram.banks", 48, "a power of two, 1 to 64"),
         ("clock.core_mhz", 0, "1 to 100000"),
@@ -96,24 +93,3 @@ def test_the_engine_refuses_what_it_does_not_know(path: str, value: Any, reason:
         _engine.spec_roundtrip(values)
     assert path in str(error.value)
     assert reason in str(error.value)
-
-
-def test_policies_travel_as_addresses() -> None:
-    spec = load_spec("qv100", ["sm.scheduler.policy=custom", "address_map.hash=custom"])
-    native = spec.native({"scheduler": 4096, "slice_hash": 8192})
-    assert native["policy"] == {
-        "scheduler": 4096,
-        "l1_replacement": 0,
-        "l2_replacement": 0,
-        "slice_hash": 8192,
-    }
-    assert _engine.spec_roundtrip(native) == native
-
-
-def test_custom_policies_and_functions_belong_together() -> None:
-    with pytest.raises(SpecError, match="no function was given for policy 'scheduler'"):
-        load_spec("qv100", ["sm.scheduler.policy=custom"]).native()
-    with pytest.raises(SpecError, match=r"set sm\.scheduler\.policy=custom"):
-        load_spec("qv100").native({"scheduler": 4096})
-    with pytest.raises(SpecError, match="no policy called 'dram'"):
-        load_spec("qv100").native({"dram": 4096})

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,8 +33,21 @@ l1.latency = [20, 30]
 
 def load(folder: Path, text: str) -> Study:
     write_program(folder)
-    (folder / "study.toml").write_text(text)
+    gpus = "" if "gpus" in text else 'gpus = ["qv100"]\n'
+    (folder / "study.toml").write_text(gpus + text)
     return Study.load(folder / "study.toml")
+
+
+def test_the_names_of_points_do_not_depend_on_the_order_of_hashes(tmp_path: Path) -> None:
+    load(tmp_path, GOOD.replace("[set.memory]", ""))
+    show = "import simt; print(*(p.digest for p in simt.Study.load('study.toml').points))"
+    names = [
+        subprocess.check_output(
+            [sys.executable, "-c", show], cwd=tmp_path, env={**os.environ, "PYTHONHASHSEED": str(seed)}
+        )
+        for seed in range(3)
+    ]
+    assert len(set(names)) == 1 and len(set(names[0].split())) == 24
 
 
 def test_points_are_the_product_less_what_where_leaves_out(tmp_path: Path) -> None:
@@ -96,6 +113,57 @@ def test_seeds_that_nothing_takes_add_no_points(tmp_path: Path) -> None:
         ("small", 2),
         ("plain", 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'inputs = ["small.py"]\n[set]\n'
+            'size = [{ name = "a", sm.count = 4 }, { name = "b", sm.count = 4 }]',
+            "set.size: 'a' and 'b' are the same simulation (input=small, gpu=qv100, method=full)",
+        ),
+        (
+            'inputs = [{ input = "small.py", name = "one" }, "small.py"]',
+            "inputs: 'one' and 'small' are the same simulation (gpu=qv100, method=full)",
+        ),
+        (
+            'inputs = ["small.py"]\nmethods = ["pkp", { name = "other", sample = "pkp" }]',
+            "methods: 'pkp' and 'other' are the same simulation",
+        ),
+    ],
+)
+def test_points_that_are_the_same_simulation_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    """A table has a row for a simulation: none is lost in silence."""
+    study = load(tmp_path, text)
+    with pytest.raises(StudyError, match=re.escape(message) + ".*; leave one out"):
+        print(study.points)
+
+
+def test_options_that_an_input_does_not_take_add_no_points(tmp_path: Path) -> None:
+    write_kernel(tmp_path / "trace", [[dependent(4)]])
+    study = load(tmp_path, 'inputs = ["small.py", "trace"]\n[options]\ncode = ["ptx", "sass"]\n')
+    assert [(p.columns["input"], p.columns["code"]) for p in study.points] == [
+        ("small", "ptx"),
+        ("small", "sass"),
+        ("trace", "ptx"),
+    ]
+
+
+def test_options_are_axes(tmp_path: Path) -> None:
+    study = load(tmp_path, 'inputs = ["small.py"]\n[options]\ncode = ["ptx", "sass"]\nclock = [1000, 1200]\n')
+    assert [(p.columns["code"], p.columns["clock"]) for p in study.points] == [
+        ("ptx", 1000),
+        ("sass", 1000),
+        ("ptx", 1200),
+        ("sass", 1200),
+    ]
+    assert [p.work.options["code"] for p in study.points] == ["ptx", "sass", "ptx", "sass"]
+    assert len({p.digest for p in study.points}) == 4
+    with pytest.raises(StudyError, match=r"options.code: run.code sets it, too"):
+        load(tmp_path, 'inputs = ["small.py"]\n[run]\ncode = "sass"\n[options]\ncode = ["ptx"]\n')
+    with pytest.raises(StudyError, match=r"options.threads: unknown key"):  # no outcome depends on it
+        load(tmp_path, 'inputs = ["small.py"]\n[options]\nthreads = [1, 2]\n')
 
 
 def test_digests_follow_contents(tmp_path: Path) -> None:
@@ -192,7 +260,23 @@ WRONG = [
     ('inputs = ["small.py"]\nmethods = [{plan = "p.json"}]', "p.json: there is no such file"),
     ('inputs = ["small.py"]\n[set]\nsm.counts = 3', r"set.sm.counts: .*unknown field.*sm.count"),
     ('inputs = ["small.py"]\n[set]\nsm.count = []', "set.sm.count: found no value"),
-    ('inputs = ["small.py"]\n[set]\nsm.count = [4, 4]', "set.sm.count: a value occurs twice"),
+    (
+        'inputs = ["small.py"]\n[set]\nsm.count = [4, 4]',
+        "set.sm.count: 4 occurs twice; leave one out",
+    ),
+    (
+        'inputs = ["small.py"]\n[set]\nsm.count = [4, 4.0]',
+        "set.sm.count: 4 and 4.0 are the same value; leave one out",
+    ),
+    (
+        'inputs = ["small.py"]\n[set]\nsm.count = [4, "4"]',
+        "set.sm.count: 4 and '4' are the same value; leave one out",
+    ),
+    ('inputs = ["small.py"]\nseeds = [0, 1, 0]', "seeds: 0 occurs twice; leave one out"),
+    (
+        'inputs = ["small.py"]\n[options]\nclock = [1200, 1200.0]',
+        "options.clock: 1200.0 occurs twice; leave one out",
+    ),
     ('inputs = ["small.py"]\n[set]\nsm.count = [0]', r"point .*sm.count=0.*: .*sm.count: found 0"),
     ('inputs = ["small.py"]\n[set]\nsm.count = [1979-05-27]', "expected a number, text, true or false"),
     ('inputs = ["small.py"]\n[set]\ngpu = [1]', "set.gpu: the name is that of a column"),
@@ -251,7 +335,10 @@ _KEYS = ("inputs", "gpus", "methods", "seeds", "set", "where", "results", "run",
 @example({"methods": [""]})
 def test_any_values_are_a_study_or_one_error(tmp_path: Path, keys: dict[str, object]) -> None:
     write_program(tmp_path)
-    given_ = {"inputs": ["small.py"], **{key: value for key, value in keys.items() if key != "folder"}}
+    given_ = {
+        "inputs": ["small.py"],
+        **{key: value for key, value in keys.items() if key not in ("folder", "self")},
+    }
     try:
         study = Study(folder=tmp_path, **given_)
         if study.space.size < 1000:

@@ -41,6 +41,7 @@ def test_a_study_on_threads_gives_what_single_runs_give(tmp_path: Path) -> None:
     trace = write_kernel(tmp_path / "trace", [[dependent(50)]] * 4)
     study = Study(
         inputs=[write_program(tmp_path), "trace", {"input": "saxpy", "name": "given"}],
+        gpus=["qv100"],
         set={"sm.count": [40, 80]},
         workers={"kind": "threads", "count": 2},
         run={"power": True, "results": True},
@@ -94,7 +95,7 @@ def kill_at_random(folder: Path, kills: int) -> int:
         wanted = len(study.table()) + chance.randint(0, 6)
         child = subprocess.Popen([*COMMAND, "study.toml", "-q"], cwd=folder)
         while len(study.table()) < wanted and child.poll() is None:
-            time.sleep(0.02)
+            time.sleep(0.1)
         time.sleep(chance.uniform(0, 0.05))
         if child.poll() is not None:
             break
@@ -107,22 +108,23 @@ def kill_at_random(folder: Path, kills: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_hundred_points_killed_ten_times_are_those_of_one_run(tmp_path: Path) -> None:
-    names = [write_program(tmp_path, f"p{i}", launches=4 + i, steps=40 * (1 + i)) for i in range(4)]
+def test_a_study_that_is_killed_is_that_of_one_run(tmp_path: Path) -> None:
+    """With more points and kills: `python docs/records/scripts/study.py kills`."""
+    names = [write_program(tmp_path, f"p{i}", launches=1 + i, steps=40 * (1 + i)) for i in range(3)]
     (tmp_path / "study.toml").write_text(
-        f"inputs = {names}\ngpus = {GPUS}\n[set]\nl1.latency = {list(range(20, 40, 2))}\n"
+        f"inputs = {names}\ngpus = {GPUS}\n[set]\nl1.latency = {list(range(20, 36, 4))}\n"
         "[workers]\ncount = 2\nbatch_seconds = 0.1\n"
     )
     tables = []
-    for kills in (0, 10):
+    for kills in (0, 4):
         assert kill_at_random(tmp_path, kills) >= kills / 2
         study = Study.load(tmp_path / "study.toml")
         tables.append(study.table(how=False))
         study.results.rename(tmp_path / f"killed-{kills}")
         forget(tmp_path)
-    assert len(tables[0]) == 200 and set(tables[0]["status"]) == {"done"}
+    assert len(tables[0]) == 60 and set(tables[0]["status"]) == {"done"}
     assert tables[0].equals(tables[1])
-    assert tables[0]["cycles"].n_unique() > 100
+    assert tables[0]["cycles"].n_unique() > 30
 
 
 @pytest.mark.slow
@@ -252,6 +254,7 @@ def spread_study(folder: Path, launches: int | None, **keys: object) -> Study:
     method = {"name": "spread", "spread": launches} if launches else "full"
     return Study(
         inputs=["trace"],
+        gpus=["qv100"],
         methods=[method],
         workers={"kind": "threads", "count": 2},
         folder=folder,
@@ -265,7 +268,7 @@ def test_a_spread_launch_list_is_its_launches_one_after_the_other(tmp_path: Path
     study = spread_study(tmp_path, launches, run={"results": True})
     assert study.run().failed == 0
     (row,) = study.table().to_dicts()
-    alone = simt.simulate(trace)
+    alone = simt.simulate(trace, "qv100")
     assert row["launches"] == 7
     assert row["cycles"] == sum(x.cycles for x in alone.launches)
     assert row["smsp__inst_executed.sum"] == alone.totals.warp_instructions

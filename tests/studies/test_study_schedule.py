@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simt.errors import StudyError
 from simt.study.schedule import Job, Schedule
-from simt.study.simulation import DONE, FAILED, Outcome
+from simt.study.simulation import DONE, FAILED, PointOutcome
 from simt.study.workers import NodeLost, WorkerLost
 
 
@@ -27,9 +27,9 @@ class Workers:
         self.deadly, self.unlucky, self.seconds = set(deadly), dict(unlucky or {}), seconds
         self.tasks: list[list[int]] = []
 
-    def submit(self, works: Sequence[int]) -> Future[list[Outcome]]:
+    def submit(self, works: Sequence[int]) -> Future[list[PointOutcome]]:
         self.tasks.append(list(works))
-        future: Future[list[Outcome]] = Future()
+        future: Future[list[PointOutcome]] = Future()
         lost = [work for work in works if self.unlucky.get(work, 0)]
         if self.deadly & set(works):
             future.set_exception(WorkerLost("worker 0"))
@@ -39,15 +39,18 @@ class Workers:
             future.set_exception(NodeLost("node 0"))
         else:
             future.set_result(
-                [Outcome(DONE, values={"cycles": float(work)}, wall_seconds=self.seconds) for work in works]
+                [
+                    PointOutcome(DONE, values={"cycles": float(work)}, wall_seconds=self.seconds)
+                    for work in works
+                ]
             )
         return future
 
 
-def run(workers: Workers, count: int, number: int = 2, batch_seconds: float = 1.0) -> dict[int, Outcome]:
-    ended: dict[int, Outcome] = {}
+def run(workers: Workers, count: int, number: int = 2, batch_seconds: float = 1.0) -> dict[int, PointOutcome]:
+    ended: dict[int, PointOutcome] = {}
 
-    def finished(found: list[tuple[Job, Outcome]]) -> None:
+    def finished(found: list[tuple[Job, PointOutcome]]) -> None:
         for job, outcome in found:
             assert job.work not in ended
             ended[job.work] = outcome
@@ -105,10 +108,10 @@ def test_what_has_ended_is_kept_when_the_study_stops() -> None:
     kept: list[int] = []
     pool = ThreadPoolExecutor(1)
 
-    def submit(works: Sequence[int]) -> Future[list[Outcome]]:
+    def submit(works: Sequence[int]) -> Future[list[PointOutcome]]:
         if works[0] == 3:
             raise KeyboardInterrupt
-        future = pool.submit(lambda: [Outcome(DONE) for _ in works])
+        future = pool.submit(lambda: [PointOutcome(DONE) for _ in works])
         future.result()
         return future
 
@@ -119,8 +122,8 @@ def test_what_has_ended_is_kept_when_the_study_stops() -> None:
 
 
 def test_other_problems_end_the_study() -> None:
-    def submit(works: Sequence[int]) -> Future[list[Outcome]]:
-        future: Future[list[Outcome]] = Future()
+    def submit(works: Sequence[int]) -> Future[list[PointOutcome]]:
+        future: Future[list[PointOutcome]] = Future()
         future.set_exception(StudyError("workers: no partition"))
         return future
 

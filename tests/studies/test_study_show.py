@@ -18,7 +18,7 @@ from simt.cli import app
 from simt.errors import SimtError, ToolkitError
 from simt.study import Expression
 from simt.study.analysis import Objective, across, configurations, effects, front, non_dominated
-from simt.study.simulation import DONE, Outcome, failed
+from simt.study.simulation import DONE, PointOutcome, failed
 from support.study_programs import write_program
 
 
@@ -34,7 +34,7 @@ def study(tmp_path: Path) -> Study:
     for name in ("a", "b"):
         write_program(tmp_path, name)
     (tmp_path / "s.toml").write_text(
-        'description = "a test"\ninputs = ["a.py", "b.py"]\n'
+        'description = "a test"\ninputs = ["a.py", "b.py"]\ngpus = ["qv100"]\n'
         "[set]\nl1.latency = [20, 30, 40]\nsm.count = [40, 80]\n"
         '[show]\nminimise = ["cycles", "sm.count"]\n'
     )
@@ -45,7 +45,7 @@ def study(tmp_path: Path) -> Study:
         assert isinstance(latency, int) and isinstance(sms, int)
         cycles = {"a": 100, "b": 400}[str(point.columns["input"])] * latency * 80 / sms
         bad = point.columns["input"] == "b" and (latency, sms) == (40, 40)
-        rows.append((point, failed("no luck") if bad else Outcome(DONE, values={"cycles": cycles})))
+        rows.append((point, failed("no luck") if bad else PointOutcome(DONE, values={"cycles": cycles})))
     with study.session(study.points):
         study._store.add(rows)
     return study

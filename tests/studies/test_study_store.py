@@ -16,8 +16,8 @@ from polars.testing import assert_frame_equal
 from simt import Study
 from simt.errors import StudyError
 from simt.study import store as store_module
-from simt.study.simulation import DONE, Outcome, failed
-from simt.study.space import Point
+from simt.study.simulation import DONE, PointOutcome, failed
+from simt.study.space import StudyPoint
 from simt.study.store import Store
 from support.study_programs import write_program
 
@@ -27,10 +27,11 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "cache"))
 
 
-def make(folder: Path, values: int = 12, **keys: object) -> tuple[Study, list[Point], Store]:
+def make(folder: Path, values: int = 12, **keys: object) -> tuple[Study, list[StudyPoint], Store]:
     write_program(folder)
     study = Study(
         inputs=["small.py"],
+        gpus=["qv100"],
         set={"l1.latency": list(range(20, 20 + values))},
         results="out",
         folder=folder,
@@ -39,8 +40,8 @@ def make(folder: Path, values: int = 12, **keys: object) -> tuple[Study, list[Po
     return study, study.points, study._store
 
 
-def outcome(cycles: float) -> Outcome:
-    return Outcome(
+def outcome(cycles: float) -> PointOutcome:
+    return PointOutcome(
         DONE, values={"cycles": cycles, "launches": 1}, wall_seconds=0.5, host="here", finished="now"
     )
 
@@ -129,6 +130,7 @@ def test_a_changed_study_keeps_what_it_still_has(tmp_path: Path) -> None:
         store.add([(point, outcome(i)) for i, point in enumerate(points)])
     changed = Study(
         inputs=["small.py"],
+        gpus=["qv100"],
         set={"l1.latency": [22, 23, 40], "sm.count": [80]},
         results="out",
         folder=tmp_path,
@@ -154,7 +156,12 @@ def test_points_that_another_study_has_done_are_taken_over(tmp_path: Path) -> No
     for file in (tmp_path / "cache" / "points").iterdir():
         file.unlink()
     other = Study(
-        inputs=["small.py"], set={"l1.latency": [22, 20]}, results="other", share="shared", folder=tmp_path
+        inputs=["small.py"],
+        gpus=["qv100"],
+        set={"l1.latency": [22, 20]},
+        results="other",
+        share="shared",
+        folder=tmp_path,
     )
     with other.session(other.points) as session:
         ran = session.run(other.points, lambda _: None, retry=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import simt
-from simt.cuda.driver import Device, Driver
+from simt.cuda.driver import Driver, DriverDevice
 from simt.debug import CudaExecutor
 from support.fake_cuda import FakeCuda
 
@@ -58,4 +58,4 @@ def axpy(ptx: str = AXPY, n: int = 1000, rounds: int = 1, launches: int = 1) -> 
 
 def gpu_with(change: Callable[[str], str] = lambda text: text) -> CudaExecutor:
     """A stand-in for a GPU that executes PTX after applying `change`."""
-    return CudaExecutor(Device(0, Driver(FakeCuda(change))))
+    return CudaExecutor(DriverDevice(0, Driver(FakeCuda(change))))

@@ -11,6 +11,7 @@ must fail.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -32,7 +33,7 @@ SECONDS = 300
 # Blocks that are not run, and why.
 PARSED_ONLY = {
     r"--device|\bcuda\b|~/|-- python": "another machine or another installation",
-    r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare": "minutes",
+    r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare|half_the_": "minutes",
     r"--truth|vectoradd|my-gpu|results/|-m pks|--plan|study\.toml": "files that only the text has",
     r"validate programs": "programs and measured values of the user",
     r"own_sampler": "has a test of its own",
@@ -154,9 +155,10 @@ def make_stage(folder: Path, page: str) -> None:
     for language, block in re.findall(r"^```(\w+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if language == "cuda":
             (folder / "kernel.cu").write_text(block)
+        elif named := re.match(r"(?:#|//) (\w+\.(?:py|cpp))\n", block):
+            (folder / named[1]).write_text(block)
         elif "def main(gpu, module)" in block:
-            named = re.match(r"# (\w+\.py)\n", block)
-            (folder / (named[1] if named else "kernel.py")).write_text(block)
+            (folder / "kernel.py").write_text(block)
 
 
 def reason_not_to_run(command: str, folder: Path) -> str | None:
@@ -185,13 +187,16 @@ def problems(name: str, folder: Path) -> Iterator[str]:
     page = read(name)
     make_stage(folder, name)
     printed, ran = "", False
+    own = os.environ | {"SIMT_POLICIES": str(folder / "policies")}
     for number, (kind, text) in enumerate(page.parts):
         if kind == "command":
             why = reason_not_to_run(text, folder)
             ran = why is None
             if ran:
                 line = [*RUN, *shlex.split(text)[1:]]
-                done = subprocess.run(line, capture_output=True, text=True, cwd=folder, timeout=SECONDS)
+                done = subprocess.run(
+                    line, capture_output=True, text=True, cwd=folder, timeout=SECONDS, env=own
+                )
                 printed += _bare(done.stdout + done.stderr)
                 shown = page.parts[number + 1][1] if number + 1 < len(page.parts) else ""
                 if done.returncode != (2 if shown.startswith("error: ") else 0):

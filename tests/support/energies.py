@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simt.power import Energies, Value
+from simt.power import Energies, EnergyValue
 from simt.power.energies import SECTIONS
 
 
@@ -11,7 +11,7 @@ def energies(uncertainty: float = 0.0, **values: float) -> Energies:
     given = {name.replace("__", "."): value for name, value in values.items()}
     known = {f"{section}.{key}" for section, keys in SECTIONS.items() for key in keys}
     assert given.keys() <= known
-    found = {key: Value(given.get(key, 0.0), uncertainty, "published", key) for key in known}
+    found = {key: EnergyValue(given.get(key, 0.0), uncertainty, "published", key) for key in known}
     reference = {
         "core_mhz": 1000.0,
         "voltage": 1.0,
@@ -24,7 +24,7 @@ def energies(uncertainty: float = 0.0, **values: float) -> Energies:
     return Energies(
         "hand",
         found,
-        {key: Value(x, 0.0, "published", key) for key, x in reference.items()},
+        {key: EnergyValue(x, 0.0, "published", key) for key, x in reference.items()},
         ((500.0, 0.8), (1000.0, 1.0), (1500.0, 1.3)),
-        {key: Value(x, 0.0, "published", key) for key, x in scaling.items()},
+        {key: EnergyValue(x, 0.0, "published", key) for key, x in scaling.items()},
     )

@@ -178,7 +178,7 @@ def finished_launch(
 def fake_launch(ctas: int = 4, **changes: Any) -> Any:
     """A LaunchResult of `finished_launch`."""
     from simt.result import Machine
-    from simt.run.record import Facts, launch_result
+    from simt.run.facts import Facts, launch_result
 
     facts = Facts(0, 1, "kernel", (ctas, 1, 1), (256, 1, 1), 0, 32, 70)
     return launch_result(finished_launch(1, ctas=ctas, **changes), facts, Machine.from_spec(SPEC))
@@ -316,6 +316,8 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
     import simt
     import simt._engine  # or it would be loaded with the fake and later again, which is impossible
     import simt.control.launch  # bound to the real one
+    import simt.policy.python
+    import simt.run.session
 
     gpus: list[FakeGpu] = []
     engine: Any = types.ModuleType("simt._engine")
@@ -327,6 +329,7 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
         return gpu
 
     engine.Gpu, engine.DeadlockError = make_gpu, DeadlockError
+    engine.PolicyFault = type("PolicyFault", (Exception,), {})
     engine.functional = types.SimpleNamespace(ProgramFault=type("ProgramFault", (Exception,), {}))
     engine.before_run, engine.deadlock_at = None, None
     trace: Any = types.ModuleType("simt.trace")
@@ -339,10 +342,11 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
             self.name = SPEC["name"]
             self.hash = f"beef{sorted(overrides.items())}"
 
-        def native(self, policy: object = None) -> dict[str, Any]:
+        def native(self) -> dict[str, Any]:
             return SPEC
 
     spec.load_spec = lambda name, overrides: Spec(overrides)
+    spec.outside_policies = lambda spec: {}
     names = {"_engine": engine, "trace": trace, "spec": spec}
     before = {name: (sys.modules.get(f"simt.{name}"), getattr(simt, name, None)) for name in names}
     try:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 PTX = """.version 8.0
 .target sm_70
@@ -53,15 +52,15 @@ def _child(arguments: Sequence[str], folder: str) -> None:
     for stream in (0, 1, 2):
         os.dup2(silent, stream)
     from simt.cli import main
+    from simt.result import LaunchResult
     from simt.run.record import Record
 
     note = os.open("finished", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     add = Record.add
 
-    def noted(self: Record, *values: Any, **named: Any) -> Any:
-        launch = add(self, *values, **named)
+    def noted(self: Record, launch: LaunchResult, digest: str = "") -> None:
+        add(self, launch, digest)
         os.write(note, f"{launch.index}\n".encode())
-        return launch
 
     Record.add = noted  # type: ignore[method-assign]
     sys.argv = ["simt", *arguments]

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import simt
-from simt.gpu.programs import Code
+from simt.options import Code
 
 GRID, BLOCK = 3, 96
 _HEAD = """.version 8.3

@@ -7,7 +7,9 @@ import os
 import random
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -74,21 +76,45 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
                 open_trace(file)
 
 
-def test_an_index_that_lies(tmp_path: Path) -> None:
-    """Correct checksums around wrong counts, launches and positions."""
-    store = tmp_path / "good.simt"
-    convert(write_kernel(tmp_path / "t", [[warp_of(chain)]] * 3), store)
+def rewritten(folder: Path) -> tuple[Any, Callable[[Any], Path]]:
+    """The index of a trace store, and what writes the store again with another one and correct checksums."""
+    store, lying = folder / "good.simt", folder / "lying.simt"
+    convert(write_kernel(folder / "t", [[warp_of(chain)]] * 3), store)
     data = store.read_bytes()
     trailer = struct.Struct("<QQQI4s")
     offset, size, _, _, end = trailer.unpack(data[-trailer.size :])
-    index = json.loads(zstandard.ZstdDecompressor().decompress(data[offset : offset + size]))
-    chance, refused = random.Random(3), 0
-    for _ in range(300):
-        raw = json.dumps(mutant(index, chance)).encode()
+
+    def write(index: Any) -> Path:
+        raw = json.dumps(index).encode()
         packed = zstandard.ZstdCompressor().compress(raw)
-        lying = tmp_path / "lying.simt"
         crc = zlib.crc32(packed)
         lying.write_bytes(data[:offset] + packed + trailer.pack(offset, len(packed), len(raw), crc, end))
+        return lying
+
+    return json.loads(zstandard.ZstdDecompressor().decompress(data[offset : offset + size])), write
+
+
+@pytest.mark.parametrize(("block", "fine"), [([1024 * 32, 1, 1], True), ([1024 * 32 + 1, 1, 1], False)])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_block_of_too_many_warps(tmp_path: Path, block: list[int], fine: bool, place: int) -> None:
+    """What a CTA takes in memory is bounded, whatever the launch says: 384 GiB were asked for."""
+    index, write = rewritten(tmp_path)
+    places = [x["launch"] for x in index["kernels"]]
+    places[0]["block"] = [block[0] if i == place else 1 for i in range(3)]
+    kernel = open_trace(write(index)).kernels[0]
+    if fine:
+        kernel.source()
+    else:
+        with pytest.raises(TraceError, match=r"lying\.simt.*corrupted"):
+            kernel.source()
+
+
+def test_an_index_that_lies(tmp_path: Path) -> None:
+    """Correct checksums around wrong counts, launches and positions."""
+    index, write = rewritten(tmp_path)
+    chance, refused = random.Random(3), 0
+    for _ in range(300):
+        lying = write(mutant(index, chance))
         try:
             refused += any(report.problem for report in check_trace(lying)[0])
             for kernel in open_trace(lying).kernels:

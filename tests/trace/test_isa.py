@@ -11,6 +11,8 @@ from slow_reader import cta, header
 import simt
 from simt.errors import OpcodeTableError
 from simt.isa import MemorySpace, OpcodeTable, Operation, Unit, builtin_tables, load_table, table_for
+from simt.power import load_energies
+from simt.power.fit import to_toml
 from simt.trace import open_trace
 
 
@@ -276,6 +278,22 @@ def test_opcodes_that_are_not_modelled_warn_with_a_count(power: bool | str, tmp_
     assert [x.split(" without")[0] for x in about if "energy" in x] == (
         ["1 warp instruction of FROB", "5 warp instructions of UTCHMMA"] if power else []
     )
+
+
+def test_energies_of_ones_own_opcodes(tmp_path: Path) -> None:
+    """They are not counted as integer additions, and there is no warning of it, also in a loaded Result."""
+    (tmp_path / "mine.toml").write_text(
+        to_toml(load_energies("h100")) + '[opcodes]\nFROB = "instructions.sfu"\n'
+    )
+    lines = ["000 ffffffff 0 FROB.X 0 0 0", "010 ffffffff 0 GROB 0 0 0", "020 ffffffff 0 EXIT 0 0 0"]
+    path = tmp_path / "kernel-1.traceg"
+    path.write_text(header(5, binary_version=90) + cta("0,0,0", lines))
+    result = simt.simulate(path, gpu="h100", power=tmp_path / "mine.toml")
+    about = [x.split(" without")[0] for x in result.warnings if "without an energy" in x]
+    assert about == ["1 warp instruction of GROB"]
+    loaded = simt.Result.load(result.save(tmp_path / "out"))
+    for each in (result, loaded):
+        assert each.launches[0].energy.classes["sfu"] > 0 < each.launches[0].energy.classes["int_add"]
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from simt.errors import TraceError
 from simt.isa import table_for
 from simt.trace import Copy, check_trace, convert, open_trace, regroup, streams, to_text
 from simt.trace.convert import convert_kernel
-from simt.trace.store import StoreWriter
+from simt.trace.store import _HEADER, FORMAT_VERSION, MAGIC, StoreWriter
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -432,3 +432,10 @@ def test_real_traces_survive_the_round_trip(shared_data: Path, tmp_path: Path) -
     real = shared_data / "traces" / "vectoradd_50k_sm80" / "kernel-1.traceg"
     assert body(tmp_path / "vectoradd_50k_sm80" / "kernel-1.traceg") == body(real)
     assert read_file(real)[0][0] == (0, 0, 0)
+
+
+def test_a_store_of_a_later_format_is_refused_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "later.simt"
+    path.write_bytes(_HEADER.pack(MAGIC, FORMAT_VERSION + 1, 0) + bytes(64))
+    with pytest.raises(TraceError, match=rf"later\.simt: the store has format version {FORMAT_VERSION + 1}"):
+        open_trace(path)

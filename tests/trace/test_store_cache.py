@@ -11,7 +11,7 @@ import pytest
 from simt import cache
 from simt.cli import main
 from simt.errors import SimtError
-from simt.trace import Kernel, open_trace
+from simt.trace import TraceKernel, open_trace
 from simt.trace.cache import cached_store
 from simt.trace.writer import Warp
 from support.tiny import warp_of, write_kernel
@@ -19,7 +19,7 @@ from support.tiny import warp_of, write_kernel
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
-def kernel(folder: Path, number: int = 1, opcode: str = "FFMA") -> Kernel:
+def kernel(folder: Path, number: int = 1, opcode: str = "FFMA") -> TraceKernel:
     def chain(warp: Warp) -> None:
         for _ in range(40):
             warp.op(opcode, 8, (8, 2, 8))

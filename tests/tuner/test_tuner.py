@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simt.errors import SimtError, SpecError, TuneError
-from simt.spec import Spec, load_spec, write_toml
+from simt.spec import Spec, load_spec, peaks, write_toml
 from simt.tuner import report, tune
-from simt.tuner.description import Description, described, nearest, peak_gbs, read_description
+from simt.tuner.description import GpuDescription, described, nearest, read_description
 from simt.tuner.draft import Draft
-from simt.tuner.records import Record, read_records
+from simt.tuner.records import BenchmarkRecord, read_records
 from simt.tuner.search import default_blocks, with_blocks
 from simt.tuner.simulator import Simulator
 from simt.tuner.solve import fit
@@ -81,7 +81,7 @@ def test_it_closes_the_loop(tmp_path: Path, base: Path) -> None:
     truth = load_spec(base, CHANGES)
     records = measure(truth, USED, tmp_path / "records.json")
     sheet = tmp_path / "sheet.toml"
-    sheet.write_text(f"memory_gbs = {peak_gbs(truth)}\nl1_bytes = {192 * 1024}\n")
+    sheet.write_text(f"memory_gbs = {peaks(truth).memory_gbs}\nl1_bytes = {192 * 1024}\n")
     search = with_blocks(["address_map.channel_bit=8,10"])  # fewer, to save time
     found = tune(sheet, [records], base=base, name="found", search=search)
 
@@ -205,7 +205,7 @@ def test_any_monotone_benchmark_is_inverted(truth: int, slope: float, ends: int,
     benchmark = Microbenchmark("made_up", "l2", "", "l2.latency", unit, lambda _: 0.0, None, 0.0, 0)
     measured = of(load_spec(QV100, {"l2.latency": truth}))
     record, simulator, draft = (
-        Record("made_up", measured, unit, ("r.json",), None),
+        BenchmarkRecord("made_up", measured, unit, ("r.json",), None),
         Formula(of),
         Draft(QV100, "new"),
     )
@@ -356,7 +356,7 @@ def test_the_nearest_gpu() -> None:
 
 def draft_of(base: str, **facts: Any) -> Spec:
     origin = dict.fromkeys(facts, "sheet")
-    return described(load_spec(base), Description("sheet", facts, origin), "new").finished("a GPU")
+    return described(load_spec(base), GpuDescription("sheet", facts, origin), "new").finished("a GPU")
 
 
 def test_a_data_sheet_becomes_values() -> None:
@@ -408,7 +408,7 @@ def test_what_is_far_lies_in_a_second_partition() -> None:
 
 def test_timings_keep_their_time_at_another_clock() -> None:
     base = load_spec("qv100")
-    spec = draft_of("qv100", memory_gbs=2 * peak_gbs(base))
+    spec = draft_of("qv100", memory_gbs=2 * peaks(base).memory_gbs)
     assert spec.clock.dram_mhz == 2 * base.clock.dram_mhz
     assert (spec.dram.rp, spec.dram.ccd) == (2 * base.dram.rp, base.dram.ccd)
     assert draft_of("rtx2060", memory_mhz=7001.0, memory_bus_bits=192).clock.dram_mhz == 3500.5  # GDDR6
@@ -429,7 +429,7 @@ def test_a_device_says_what_the_sheet_leaves_out(tmp_path: Path) -> None:
     facts = read_records(
         [write_records(tmp_path / "r.json", {"l1_latency": (28.0, "cycle")}, provenance=said)]
     )
-    full = Description("sheet", {"memory_gbs": 900.0}, {"memory_gbs": "sheet"}).completed(
+    full = GpuDescription("sheet", {"memory_gbs": 900.0}, {"memory_gbs": "sheet"}).completed(
         facts.facts, "device"
     )
     assert full.facts == {
@@ -438,7 +438,7 @@ def test_a_device_says_what_the_sheet_leaves_out(tmp_path: Path) -> None:
     }  # fmt: skip
     assert full.origin["l2_bytes"] == "device" and full.origin["memory_gbs"] == "sheet"
     with pytest.raises(TuneError, match=r"sheet: sms: found 5, but device was measured with 4"):
-        Description("sheet", {"sms": 5}, {"sms": "sheet"}).completed(facts.facts, "device")
+        GpuDescription("sheet", {"sms": 5}, {"sms": "sheet"}).completed(facts.facts, "device")
 
 
 # --- bad input --------------------------------------------------------------------------------------------
@@ -569,7 +569,7 @@ def test_a_damaged_record_is_refused_or_right(tmp_path: Path, data: st.DataObjec
     file.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
         found = read_records([file])
-        full = Description("sheet", {}, {}).completed(found.facts, "device")
+        full = GpuDescription("sheet", {}, {}).completed(found.facts, "device")
         described(load_spec("qv100"), full, "new")
     except SimtError as error:
         assert str(error)

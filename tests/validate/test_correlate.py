@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from simt.errors import ProfileError
 from simt.profile import Profile
-from simt.validate import Correlation, Program, correlate, find_programs, page
+from simt.validate import Correlation, MeasuredProgram, correlate, find_programs, page
 from simt.validate.correlate import CYCLES, TIME, measures, read_programs
 from simt.validate.published import published, published_path
 
@@ -71,7 +71,7 @@ def test_launches_pair_by_function_size_and_occurrence() -> None:
         ["void axpy(float*)", "void axpy(float*)", "other", "ns::dot<int>(float *)", "void axpy(float*)"],
         "m", grid_x=[4, 8, 8, 8, 8], cycles=[44, 11, 1, 22, 33],
     )  # fmt: skip
-    found = correlate([Program("app", simulated, (measured,))])
+    found = correlate([MeasuredProgram("app", simulated, (measured,))])
     assert found.kernels.select("launch", "simulated", "measured").rows() == [
         (0, 10.0, 11.0),
         (1, 20.0, 22.0),
@@ -84,7 +84,7 @@ def test_launches_pair_by_function_size_and_occurrence() -> None:
 
 def test_several_runs_give_mean_and_range() -> None:
     runs = tuple(profile(["k"], cycles=[c]) for c in (90.0, 100.0, 140.0))
-    found = correlate([Program("app", profile(["k"], cycles=[110.0]), runs)])
+    found = correlate([MeasuredProgram("app", profile(["k"], cycles=[110.0]), runs)])
     row = found.kernels.row(0, named=True)
     assert (row["measured"], row["measured_low"], row["measured_high"]) == (110.0, 90.0, 140.0)
 
@@ -103,7 +103,7 @@ def test_cycles_from_what_was_measured(
     measured: dict[str, list[float]], options: dict[str, float], cycles: float
 ) -> None:
     simulated = profile(["k"], cycles=[120.0], duration_ns=[60.0])
-    program = Program("app", simulated, (profile(["k"], **measured),), sms=options.get("sms"))
+    program = MeasuredProgram("app", simulated, (profile(["k"], **measured),), sms=options.get("sms"))
     found = correlate([program], options.get("clock_mhz"))
     rows = dict(found.kernels.select("counter", "measured").rows())
     assert rows[CYCLES] == pytest.approx(cycles)
@@ -112,12 +112,16 @@ def test_cycles_from_what_was_measured(
 
 def test_nothing_in_common_is_refused() -> None:
     with pytest.raises(ProfileError, match=r"m: no launch pairs with p: measured other; simulated k"):
-        correlate([Program("app", profile(["k"], cycles=[1.0]), (profile(["other"], "m", cycles=[1.0]),))])
+        correlate(
+            [MeasuredProgram("app", profile(["k"], cycles=[1.0]), (profile(["other"], "m", cycles=[1.0]),))]
+        )
     with pytest.raises(ProfileError, match=r"app: no counter on both sides: simulated .*; measured a__b.sum"):
-        correlate([Program("app", profile(["k"], cycles=[1.0]), (profile(["k"], **{"a__b.sum": [1.0]}),))])
+        correlate(
+            [MeasuredProgram("app", profile(["k"], cycles=[1.0]), (profile(["k"], **{"a__b.sum": [1.0]}),))]
+        )
     with pytest.raises(ProfileError, match="no x on both sides"):
         one = profile(["k"], cycles=[1.0])
-        correlate([Program("app", one, (one,))]).only(["x"])
+        correlate([MeasuredProgram("app", one, (one,))]).only(["x"])
 
 
 def _made() -> Correlation:
@@ -127,7 +131,7 @@ def _made() -> Correlation:
     }
     simulated = profile(["a<b>", "c"], cycles=[100.0, 300.0], reads=[0.0, 5.0], **stalls)
     measured = profile(["a<b>", "c"], cycles=[100.0, 200.0], reads=[0.0, 4.0])
-    return correlate([Program("app", simulated, (measured,), "suite")])
+    return correlate([MeasuredProgram("app", simulated, (measured,), "suite")])
 
 
 def test_outliers_name_what_warps_wait_for() -> None:
@@ -182,7 +186,7 @@ def test_folders_are_paired_by_name(tmp_path: Path) -> None:
     ]
     with pytest.raises(ProfileError, match="no Result has a measurement of the same name"):
         find_programs(tmp_path / "new/s1", tmp_path / "hw/s2")
-    with pytest.raises(ProfileError, match="no such file or folder"):
+    with pytest.raises(ProfileError, match="there is no such file"):
         find_programs(tmp_path / "nothing", tmp_path / "hw")
 
 

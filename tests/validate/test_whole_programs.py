@@ -13,20 +13,31 @@ import pytest
 from typer.testing import CliRunner
 
 from simt.cli.validate import app
+from simt.cuda.nvcc import find_nvcc
 from simt.errors import ProfileError, ToolkitError
 from simt.exec import Finished
 from simt.result import LaunchResult
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
 from simt.validate.correlate import CYCLES
-from simt.validate.recipes import Input, Recipe, Row, Source, Table, folder_of, read_recipes, rows_of
+from simt.validate.recipes import (
+    MeasuredTable,
+    Recipe,
+    RecipeClock,
+    RecipeInput,
+    RecipeSource,
+    Row,
+    folder_of,
+    read_recipes,
+    rows_of,
+)
 from simt.validate.whole_programs import (
-    Outcome,
+    RowOutcome,
     Setting,
     clock_settings,
+    clocked,
     correlation,
     cycles_of,
-    find_nvcc,
     prepare,
     read_outcomes,
     record,
@@ -38,7 +49,7 @@ from simt.validate.whole_programs import (
 from support.launches import launch
 
 GPU = "rtx2060"
-OUTCOME = Outcome(
+OUTCOME = RowOutcome(
     GPU, "s", "e", "r", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1000.0, 1100.0, 1, 32,
     {"dram__sectors_read.sum": (12.0, 10.0)}, {"long_scoreboard": 0.75, "wait": 0.25}, 0.1,
 )  # fmt: skip
@@ -46,7 +57,8 @@ OUTCOME = Outcome(
 
 def recipe(place: Path, **values: object) -> Recipe:
     about = Recipe(
-        GPU, "suite", "p", "tuning", Source("simt", "", ""), Table("t.csv", "ns", "ns"), ("p.cu",), {},
+        GPU, "suite", "p", "tuning", RecipeSource("simt", "", ""),
+        MeasuredTable("t.csv", "ns", "ns"), ("p.cu",), {},
         place=place,
     )  # fmt: skip
     return replace(about, **values)  # type: ignore[arg-type]
@@ -92,6 +104,9 @@ def test_what_a_measured_time_stands_for(tmp_path: Path) -> None:
     launches = finished((0, 100), (150, 300), (310, 520))
     assert cycles_of(launches, recipe(tmp_path)) == 100 + 150 + 210
     assert cycles_of(launches, recipe(tmp_path, time="last")) == 210
+    assert cycles_of(launches, recipe(tmp_path, time="difference")) == 210 - 150
+    with pytest.raises(ProfileError, match="a difference of 1 launches, expected 2 or more"):
+        cycles_of(launches[:1], recipe(tmp_path, time="difference"))
     assert cycles_of(launches, recipe(tmp_path, time="period", warm=1)) == (520 - 100) / 2
     assert cycles_of(launches, recipe(tmp_path, time="period", warm=2)) == 520 - 300
     for warm in (0, 3):
@@ -172,7 +187,7 @@ def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     assert (found.unclear, found.use) == ("why?", "held-out")
     assert len(fake.ran) == 1
     ways = [{"arguments": ("-v",)}, {"flags": ("-O2",)}, {"time": "last"}, {"set": {"sm.count": 4}}]
-    ways.append({"inputs": (Input(row.recipe.source, "p.cu"),)})
+    ways.append({"inputs": (RecipeInput(row.recipe.source, "p.cu"),)})
     for changed in ways:
         run_rows([replace(row, recipe=replace(row.recipe, **changed))], setting, lambda _: None)
     (tmp_path / "p.cu").write_text("__global__ void q() {}", encoding="utf-8")
@@ -220,7 +235,7 @@ def test_records_are_replaced(tmp_path: Path) -> None:
 
 
 def test_sources_are_where_the_user_has_put_them(tmp_path: Path) -> None:
-    of = recipe(tmp_path, source=Source("suite", "https://example.org/suite", "0123"))
+    of = recipe(tmp_path, source=RecipeSource("suite", "https://example.org/suite", "0123"))
     with pytest.raises(
         ProfileError, match=r"p needs a checkout of https://example.org/suite at 0123; --sources"
     ):
@@ -238,11 +253,11 @@ Path(sys.argv[1]).write_text(sys.argv[2])
 
 
 def test_inputs_are_put_where_the_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, suite = Source("simt", "", ""), Source("suite", "https://example.org/suite", "")
+    own, suite = RecipeSource("simt", "", ""), RecipeSource("suite", "https://example.org/suite", "")
     (tmp_path / "write.py").write_text(WRITES, encoding="utf-8")
     (tmp_path / "sources" / "suite" / "data").mkdir(parents=True)
     (tmp_path / "sources" / "suite" / "data" / "a.txt").write_text("a", encoding="utf-8")
-    inputs = (Input(suite, "data/a.txt"), Input(own, "write.py", ("b.txt", "b")))
+    inputs = (RecipeInput(suite, "data/a.txt"), RecipeInput(own, "write.py", ("b.txt", "b")))
     of = recipe(tmp_path, inputs=inputs, folder="run/here")
     ran = list[Path]()
 
@@ -269,33 +284,74 @@ def test_inputs_are_put_where_the_program_runs(tmp_path: Path, monkeypatch: pyte
 
 
 def test_inputs_that_cannot_be_had_are_named(tmp_path: Path) -> None:
-    own = Source("simt", "", "")
-    of = recipe(tmp_path, inputs=(Input(own, "data.txt"),))
+    own = RecipeSource("simt", "", "")
+    of = recipe(tmp_path, inputs=(RecipeInput(own, "data.txt"),))
     (tmp_path / "data.txt").write_text("", encoding="utf-8")
     assert (prepare(of, tmp_path / "out", None) / "data.txt").is_file()
-    of = recipe(tmp_path, inputs=(Input(own, "fails.py"),))
+    of = recipe(tmp_path, inputs=(RecipeInput(own, "fails.py"),))
     (tmp_path / "fails.py").write_text("raise SystemExit('no disk')", encoding="utf-8")
     for _ in range(2):
         with pytest.raises(ProfileError, match=r"p: .*fails.py failed: no disk"):
             prepare(of, tmp_path / "out", None)
-    of = recipe(tmp_path, inputs=(Input(Source("suite", "", ""), "data.txt"),))
+    of = recipe(tmp_path, inputs=(RecipeInput(RecipeSource("suite", "", ""), "data.txt"),))
     (tmp_path / "suite").mkdir()
     with pytest.raises(ProfileError, match=r"suite/data.txt: no such file, which p needs"):
         prepare(of, tmp_path / "out", tmp_path)
 
 
-def test_clocks_are_varied_one_at_a_time() -> None:
-    found = clock_settings("qv100", {"core": (0.9,), "dram": (1.05,)}, {"sm.count": 4})
-    assert list(found) == ["as specified", "core clock -10 %", "dram clock +5 %"]
-    assert found["as specified"] == {"sm.count": 4}
-    clock = load_spec("qv100", found["core clock -10 %"]).clock
+def at(clock: RecipeClock | None, place: Path) -> Recipe:
+    about = recipe(place, gpu="qv100")
+    return replace(about, table=replace(about.table, clock=clock))
+
+
+def test_clocks_are_varied_one_at_a_time(tmp_path: Path) -> None:
+    setting = Setting(tmp_path, None, set={"sm.count": 4})
+    found = clock_settings(setting, [], {"core": (0.9,), "dram": (1.05,)})
+    assert list(found) == ["as stated", "core clock -10 %", "dram clock +5 %"]
+    assert clocked(at(None, tmp_path), found["as stated"]) == {"sm.count": 4}
+    clock = load_spec("qv100", clocked(at(None, tmp_path), found["core clock -10 %"])).clock
     assert (clock.core_mhz, clock.interconnect_mhz, clock.l2_mhz, clock.dram_mhz) == (1242, 1242, 1242, 877)
-    clock = load_spec("qv100", found["dram clock +5 %"]).clock
+    clock = load_spec("qv100", clocked(at(None, tmp_path), found["dram clock +5 %"])).clock
     assert (clock.core_mhz, clock.dram_mhz) == (1380, pytest.approx(920.85))
+    locked = RecipeClock("locked", "", 1000)
+    clock = load_spec("qv100", clocked(at(locked, tmp_path), found["core clock -10 %"])).clock
+    assert (clock.core_mhz, clock.l2_mhz) == (900, 900)
+
+
+def test_rows_run_at_the_clock_of_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """100 ns are 178 cycles of 1,780 MHz. What --set says goes before the recipe."""
+    Fake(monkeypatch)
+    (row,) = rows(tmp_path, 100)
+    row = replace(row, recipe=at(RecipeClock("derived", "", 1780, rows=("q",)), tmp_path))
+    (found,) = run_rows([row], Setting(tmp_path, None), lambda _: None)
+    assert (found.measured, found.counts) == (178, True)
+    (found,) = run_rows([row], Setting(tmp_path, None, set={"clock.core_mhz": 1000}), lambda _: None)
+    assert found.measured == 100
+    values = clocked(row.recipe, Setting(tmp_path, None))
+    assert values == {f"clock.{name}_mhz": 1780 for name in ("core", "interconnect", "l2")}
+    derived = replace(row, recipe=at(RecipeClock("derived", "", 1780, rows=("p",)), tmp_path))
+    (found,) = run_rows([derived], Setting(tmp_path, None), lambda _: None)
+    assert (found.unclear, found.counts) == ("the clock of the card was derived from them", False)
+
+
+def test_an_unknown_clock_gives_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch)
+    (row,) = rows(tmp_path, 100)
+    row = replace(row, recipe=at(RecipeClock("unknown", "", range=(1000, 2000)), tmp_path))
+    settings = clock_settings(Setting(tmp_path, None), [row], {})
+    assert list(settings) == ["as stated", "lowest possible", "highest possible"]
+    found = [run_rows([row], each, lambda _: None)[0].measured for each in settings.values()]
+    assert found == [138, 100, 200]
+    chosen = clock_settings(Setting(tmp_path, None, set={"clock.core_mhz": 1000}), [row], {})
+    assert list(chosen) == ["as stated"]
 
 
 TINY = """
 schema = "simt.programs/1"
+[clock]
+known = "unknown"
+range = [1000, 2000]
+source = "a guess"
 [tables.t]
 file = "t.csv"
 value = "ns"
@@ -407,6 +463,9 @@ def test_the_command_on_a_tiny_program(tmp_path: Path, code: str) -> None:
     first = CliRunner().invoke(app, options, catch_exceptions=False)
     assert first.exit_code == 0, first.output
     assert "own fails odd=3: failed: the program ended with status 3" in first.output
+    assert "core clock unknown, 1,000 to 2,000 MHz: a guess" in first.output
+    assert "lowest possible" in first.output
+    assert "MAE from " in first.output
     frame = pl.read_parquet(tmp_path / "out" / f"{GPU}-{code}-tuning.parquet")
     assert frame["row"].to_list() == ["fill n=1", "fill n=64", "fails odd=3"]
     assert frame["launches"].to_list() == [1, 1, 0]
@@ -424,5 +483,5 @@ def test_rows_of_another_use_are_not_run(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("n,odd,ns\n1,,2000\n2,3,5000\n", encoding="utf-8")
     assert len([row for of in read_recipes(tmp_path, GPU) for row in rows_of(of, tmp_path)]) == 2
     options = ["programs", "--gpu", GPU, "--recipes", str(tmp_path), "--measured", str(tmp_path)]
-    with pytest.raises(ProfileError, match="no judging row of this suite and name"):
+    with pytest.raises(ProfileError, match=r"judging rows of .*: no row of this suite and name"):
         CliRunner().invoke(app, [*options, "--use", "judging"], catch_exceptions=False)

@@ -24,8 +24,8 @@ from simt.errors import SimtError
 from simt.formatting import percent, text_table
 from simt.power import load_energies
 from simt.power.energies import Energies
-from simt.power.fit import Fit, fit, mean_absolute, write_toml
-from simt.power.measurements import Measurement, launch_events
+from simt.power.fit import EnergyFit, fit, mean_absolute, write_toml
+from simt.power.measurements import PowerMeasurement, launch_events
 from simt.result import LaunchResult
 
 GPU, CODE = "qv100", "sass"  # machine code, as on the board
@@ -215,14 +215,16 @@ def compared(found: Mapping[str, Simulated], counters: Mapping[str, Mapping[str,
     return text_table(header, rows, (0, 1))
 
 
-def measured(found: Mapping[str, Simulated], powers: Mapping[str, Mapping[str, float]]) -> list[Measurement]:
+def measured(
+    found: Mapping[str, Simulated], powers: Mapping[str, Mapping[str, float]]
+) -> list[PowerMeasurement]:
     return [
-        Measurement(name, each.events, each.seconds, powers[name]["watts"], powers[name]["std"])
+        PowerMeasurement(name, each.events, each.seconds, powers[name]["watts"], powers[name]["std"])
         for name, each in found.items()
     ]
 
 
-def judge(rows: Sequence[Measurement], energies: Energies, error: float) -> tuple[Fit, list[str]]:
+def judge(rows: Sequence[PowerMeasurement], energies: Energies, error: float) -> tuple[EnergyFit, list[str]]:
     """Fits the energies to the rows of one half and compares all: the fit, and lines of a table."""
     fitted, judged = ([row for row in rows if row.name in half] for half in split())
     found = fit(fitted, energies, error=error)

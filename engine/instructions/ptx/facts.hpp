@@ -1,7 +1,7 @@
 #pragma once
-#include "functional/instructions.hpp"
-#include "functional/lowering_rules.hpp"
 #include "instructions/ptx.hpp"
+#include "ptx/lowering/rules.hpp"
+#include "ptx/translation/instructions.hpp"
 
 /// Common facts of kinds of PTX instructions; rows specify the differences.
 namespace simt::instructions {

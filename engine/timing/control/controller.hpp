@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "isa/instruction_source.hpp"
-#include "timing/memory/request.hpp"
+#include "timing/base/request.hpp"
 
 namespace simt {
 

@@ -87,7 +87,7 @@ void ActivityRecorder::add_up(Cycle times) {
 /// Calls use(state, mask of positions) for the states of a scheduler's warps.
 template <typename Use>
 void ActivityRecorder::for_each_state(uint32_t scheduler, Use use) const {
-  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  const SchedulerMasks& m = warps_.masks(scheduler);
   uint64_t left = m.resident;
   const auto take = [&](StallReason reason, uint64_t mask) {
     if (mask & left) use(reason, mask & left);

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "stats/counters.hpp"
-#include "timing/decoded_kernel.hpp"
-#include "timing/memory/request.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/base/request.hpp"
+#include "timing/warps/decoded_kernel.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 
@@ -148,7 +148,7 @@ class ActivityRecorder {
 inline void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiting, uint64_t ready,
                                               uint64_t issued_mask, uint64_t could_issue) {
   write_cycles();
-  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  const SchedulerMasks& m = warps_.masks(scheduler);
   const uint64_t blocked = m.blocked & ~waiting;
   const uint64_t unit_busy = ready & ~could_issue;
   States states;

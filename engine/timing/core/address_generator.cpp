@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "timing/coalescer.hpp"
+#include "timing/core/coalescer.hpp"
 #include "timing/memory/eviction.hpp"
 
 namespace simt {

@@ -2,11 +2,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/core/core_traits.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/core/cta_table.hpp"
 #include "timing/core/in_flight.hpp"
-#include "timing/spec.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/warps/core_traits.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "timing/decoded_kernel.hpp"
-#include "timing/memory/request.hpp"
+#include "timing/base/request.hpp"
+#include "timing/warps/decoded_kernel.hpp"
 
 namespace simt {
 

@@ -1,13 +1,13 @@
 #pragma once
 #include <concepts>
 
-#include "timing/constant_cache.hpp"
-#include "timing/core/core_traits.hpp"
+#include "timing/base/spec.hpp"
+#include "timing/core/constant_cache.hpp"
 #include "timing/core/front_end.hpp"
 #include "timing/core/in_flight.hpp"
-#include "timing/load_store_unit.hpp"
-#include "timing/spec.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/core/load_store_unit.hpp"
+#include "timing/warps/core_traits.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 

@@ -90,7 +90,7 @@ void CtaTable::release(const Cta& cta, uint64_t warps, Cycle now) {
     if (at == now)
       warps_.change_masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
     else
-      releases_.push_back({at, w, warps_[w].age});
+      releases_.push_back({at, w, warps_.age(w)});
   }
 }
 
@@ -98,7 +98,7 @@ bool CtaTable::open_barriers(Cycle now) {
   bool any = false;
   for (; !releases_.empty() && releases_.front().cycle <= now; releases_.pop_front()) {
     const Release& r = releases_.front();
-    if (warps_[r.warp].age != r.age) continue;
+    if (warps_.age(r.warp) != r.age) continue;
     warps_.change_masks(warps_.scheduler_of(r.warp)).barrier &= ~warps_.bit_of(r.warp);
     any = true;
   }

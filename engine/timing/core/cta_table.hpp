@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "timing/base/request.hpp"
+#include "timing/base/ring_queue.hpp"
 #include "timing/core/cta_barriers.hpp"
-#include "timing/decoded_kernel.hpp"
-#include "timing/memory/request.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/warps/decoded_kernel.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/memory/request.hpp"
-#include "timing/spec.hpp"
+#include "timing/base/request.hpp"
+#include "timing/base/spec.hpp"
 
 namespace simt {
 

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "stats/counters.hpp"
-#include "timing/constant_cache.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
+#include "timing/core/constant_cache.hpp"
 #include "timing/core/cta_table.hpp"
-#include "timing/instruction_cache.hpp"
-#include "timing/load_store_unit.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/core/instruction_cache.hpp"
+#include "timing/core/load_store_unit.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "isa/eviction.hpp"
-#include "timing/decoded_kernel.hpp"
+#include "timing/warps/decoded_kernel.hpp"
 
 namespace simt {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "timing/base/spec.hpp"
 #include "timing/core/in_flight.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 

@@ -190,7 +190,7 @@ inline Cycle ReadPortsCore::next_event(Cycle now) const {
     if (!sub_core.products.empty()) next = std::min(next, std::max(now + 1, sub_core.products.front().done));
     for (size_t i = 0; i < sub_core.accesses.size(); ++i)
       next = std::min(next, std::max(now + 1, sub_core.accesses[i].leaves));
-    const WarpTable::SchedulerMasks& m = parts_.warps.masks(s);
+    const SchedulerMasks& m = parts_.warps.masks(s);
     const uint64_t ready = m.issuable();
     if (ready == 0) continue;
     for (size_t u = 0; u < m.needs.size(); ++u) {

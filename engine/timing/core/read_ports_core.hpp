@@ -2,11 +2,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "timing/base/ring_queue.hpp"
 #include "timing/core/completion_wheel.hpp"
 #include "timing/core/core_parts.hpp"
 #include "timing/core/execution_units.hpp"
-#include "timing/core/read_ports.hpp"
-#include "timing/ring_queue.hpp"
+#include "timing/warps/read_ports.hpp"
 
 namespace simt {
 

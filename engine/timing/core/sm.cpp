@@ -7,6 +7,7 @@ namespace {
 
 constexpr uint64_t longest_sleep = 1'000'000;  // nanoseconds (PTX)
 constexpr uint32_t numbered_barriers = 16;     // per CTA
+constexpr Cycle longest_refusal = 65'536;      // by schedulers, of an SM's ready warps
 
 }  // namespace
 
@@ -28,8 +29,12 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       deferral_(deferral) {
   const uint32_t positions = (spec.sm.max_warps + spec.sm.sub_cores - 1) / spec.sm.sub_cores;
   for (uint32_t s = 0; s < spec.sm.sub_cores; ++s)
-    schedulers_.push_back(spec.sm.scheduler.policy->make(
-        {spec.sm.scheduler, reinterpret_cast<SchedulerFunction>(spec.policy.scheduler), s, positions}));
+    schedulers_.push_back(
+        spec.sm.scheduler.policy->make({spec.sm.scheduler, warps_.view(s), id, s, positions}));
+  if (spec.sm.scheduler.policy->observes_l1)
+    load_store_.observe_l1(schedulers_);
+  else if (spec.l1.cache.replacement->make)
+    load_store_.observe_l1({});
 }
 
 void Sm::take_arrivals(Cycle now) {
@@ -173,12 +178,25 @@ void Sm::sleep(uint32_t w, Cycle now, uint64_t nanoseconds) {
       (std::min(nanoseconds, longest_sleep) * spec_.clock.core_mhz.khz + 999'999) / 1'000'000;
   if (cycles == 0) return;
   warps_.change_masks(warps_.scheduler_of(w)).sleeping |= warps_.bit_of(w);
-  sleepers_.push_back({now + cycles, w, warps_[w].age});
+  sleepers_.push_back({now + cycles, w, warps_.age(w)});
+}
+
+void Sm::asked_in_vain(uint32_t scheduler, Cycle now) {
+  const Cycle again = schedulers_[scheduler]->asks_again(now);
+  if (again == WarpScheduler::never) return;
+  uint64_t issued = 0;
+  for (uint32_t w = 0; w < warps_.slots(); ++w) issued += warps_[w].issued;
+  if (issued != issued_before_) {
+    issued_before_ = issued;
+    in_vain_since_ = now;
+  }
+  if (now - in_vain_since_ > longest_refusal) return;
+  ask_again_ = std::max(now + 1, ask_again_ > now ? std::min(ask_again_, again) : again);
 }
 
 void Sm::wake_sleepers(Cycle now) {
   std::erase_if(sleepers_, [&](const Sleeper& s) {
-    const bool same = warps_[s.warp].resident && warps_[s.warp].age == s.age;
+    const bool same = warps_[s.warp].resident && warps_.age(s.warp) == s.age;
     if (same && s.until > now) return false;
     if (same) warps_.change_masks(warps_.scheduler_of(s.warp)).sleeping &= ~warps_.bit_of(s.warp);
     return true;
@@ -253,6 +271,7 @@ void Sm::wake_clusters(Cycle now) {
 Cycle Sm::next_shared_event(Cycle now) const {
   Cycle next = std::min({load_store_.next_event(now), front_end_.next_event(now), ctas_.next_opening()});
   for (const Sleeper& sleeper : sleepers_) next = std::min(next, sleeper.until);
+  if (ask_again_ > now) next = std::min(next, ask_again_);
   return std::min(next, std::max(now + 1, constant_cache_.next_event()));
 }
 

@@ -8,19 +8,19 @@
 #include <vector>
 
 #include "stats/counters.hpp"
-#include "timing/constant_cache.hpp"
+#include "timing/base/request.hpp"
 #include "timing/core/activity.hpp"
 #include "timing/core/address_generator.hpp"
-#include "timing/core/core_traits.hpp"
+#include "timing/core/constant_cache.hpp"
 #include "timing/core/cta_table.hpp"
 #include "timing/core/front_end.hpp"
 #include "timing/core/in_flight.hpp"
+#include "timing/core/instruction_cache.hpp"
+#include "timing/core/load_store_unit.hpp"
 #include "timing/core/warp_observer.hpp"
-#include "timing/instruction_cache.hpp"
-#include "timing/load_store_unit.hpp"
-#include "timing/memory/request.hpp"
-#include "timing/warp_scheduler.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
+#include "timing/warps/core_traits.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 
@@ -120,6 +120,8 @@ class alignas(64) Sm {
   }
   bool read_constant_operand(uint32_t w, uint32_t operand, Cycle now);
   void check_membars();
+  /// A scheduler has chosen none of the warps that could issue.
+  void asked_in_vain(uint32_t scheduler, Cycle now);
   /// Handles instructions that make warps wait for something other than registers.
   void synchronise(uint32_t w, const DecodedInstruction& instruction, const DynamicRecord& record,
                    uint32_t in_flight, Cycle now);
@@ -159,6 +161,7 @@ class alignas(64) Sm {
   FrontEnd front_end_;
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
+  Cycle ask_again_ = 0;  // when schedulers that chose none are to be asked, if after the current cycle
 
  private:
   void retire_touched(Cycle now, uint64_t touched);
@@ -170,6 +173,9 @@ class alignas(64) Sm {
   void find_arrival();
 
   Cycle deferral_;
+  // How many instructions its warps had issued when that last changed between refusals, and since when.
+  uint64_t issued_before_ = ~uint64_t{0};
+  Cycle in_vain_since_ = 0;
   std::deque<LineArrival> line_arrivals_;  // ascending cycles
   std::deque<CtaStart> starts_;
   std::vector<uint32_t> constant_warps_;             // whose operands have arrived

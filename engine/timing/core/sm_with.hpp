@@ -81,7 +81,7 @@ template <CoreModel Core>
 inline uint64_t SmWith<Core>::available(uint32_t scheduler, uint64_t candidates, uint32_t excluded_units,
                                         Cycle now) {
   if (candidates == 0) return 0;
-  const WarpTable::SchedulerMasks& m = warps_.masks(scheduler);
+  const SchedulerMasks& m = warps_.masks(scheduler);
   for (uint32_t refused = core_.refused(scheduler, now) | excluded_units; refused; refused &= refused - 1)
     candidates &= ~m.needs[static_cast<size_t>(std::countr_zero(refused))];
   return candidates;
@@ -115,15 +115,17 @@ constexpr uint32_t units_excluded_by(Unit unit) {
 
 template <CoreModel Core>
 void SmWith<Core>::issue_from(uint32_t s, bool changed, Cycle now) {
-  const WarpTable::SchedulerMasks& m = warps_.masks(s);
+  const SchedulerMasks& m = warps_.masks(s);
   uint64_t waiting = m.waiting(), ready = m.issuable(waiting), could_issue = 0, chosen = 0;
   issuable_ = (issuable_ & ~(1u << s)) | uint32_t{ready != 0} << s;
   uint32_t w = 0;
   if (m.resident != 0 && core_.may_issue(s, now)) {
-    schedulers_[s]->begin_cycle(warps_);
+    schedulers_[s]->begin_cycle();
     could_issue = available(s, ready, 0, now);
-    const int32_t position = could_issue ? schedulers_[s]->choose(warps_, could_issue, now) : -1;
-    if (position >= 0) {
+    const int32_t position = could_issue ? schedulers_[s]->choose(could_issue, now) : -1;
+    if (position < 0) {
+      if (could_issue) asked_in_vain(s, now);
+    } else {
       changed_ = true;
       chosen = uint64_t{1} << position;
       w = warps_.slot_at(s, static_cast<uint32_t>(position));
@@ -148,7 +150,7 @@ void SmWith<Core>::issue_from(uint32_t s, bool changed, Cycle now) {
 template <CoreModel Core>
 [[gnu::always_inline]] inline void SmWith<Core>::issue_warp(uint32_t s, uint32_t w, uint64_t chosen,
                                                             uint64_t others, Cycle now) {
-  const WarpTable::SchedulerMasks& m = warps_.masks(s);
+  const SchedulerMasks& m = warps_.masks(s);
   uint32_t used_units = 0;
   const uint32_t width = spec_.sm.scheduler.issue_width;
   for (uint32_t n = 0; n < width; ++n) {

@@ -5,7 +5,7 @@
 
 #include "timing/control/controller.hpp"
 #include "timing/core/cta_table.hpp"
-#include "timing/warp_table.hpp"
+#include "timing/warps/warp_table.hpp"
 
 namespace simt {
 

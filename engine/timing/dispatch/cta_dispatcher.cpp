@@ -64,7 +64,7 @@ bool CtaDispatcher::begin_cycle(Cycle cycle) {
     freed_.pop_back();
   }
   dispatchable_.clear();
-  for (uint16_t i = 0; i < grids_.size(); ++i) {
+  for (size_t i = 0; i < grids_.size(); ++i) {
     const auto slot = static_cast<uint16_t>((last_slot_ + i) % grids_.size());
     if (grids_[slot].has_ctas() && grids_[slot].grid.first_dispatch <= cycle) dispatchable_.push_back(slot);
   }

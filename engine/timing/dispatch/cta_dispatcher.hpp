@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "timing/base/request.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/dispatch/dispatch_rate.hpp"
-#include "timing/memory/request.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "timing/memory/request.hpp"
+#include "timing/base/request.hpp"
 
 namespace simt {
 

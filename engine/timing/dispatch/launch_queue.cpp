@@ -165,10 +165,20 @@ Cycle LaunchQueue::duration(const Spec& spec, Link link, uint64_t bytes) {
   if (link == Link::None) return 0;
   const uint64_t core_khz = spec.clock.core_mhz.khz;
   const DramSpec& dram = spec.dram;
-  const Wide bytes_per_ms = link == Link::Device ? Wide{spec.address_map.channels} * dram.bus_bytes *
-                                                       dram.data_command_ratio * spec.clock.dram_mhz.khz
-                                                 : Wide{spec.host_link.bandwidth} * 1000;
-  return scaled(spec.host_link.latency, core_khz, 1'000'000) + scaled(bytes, core_khz, bytes_per_ms);
+  const bool is_peer = link == Link::PeerToDevice || link == Link::DeviceToPeer;
+  const bool has_link = is_peer && spec.peer_link.bandwidth > 0;
+  const Wide bytes_per_ms = link == Link::Device
+                                ? Wide{spec.address_map.channels} * dram.bus_bytes * dram.data_command_ratio *
+                                      spec.clock.dram_mhz.khz
+                                : Wide{has_link ? spec.peer_link.bandwidth : spec.host_link.bandwidth} * 1000;
+  const uint64_t latency = is_peer ? spec.peer_link.latency : spec.host_link.latency;
+  return scaled(latency, core_khz, 1'000'000) + scaled(bytes, core_khz, bytes_per_ms);
+}
+
+Link LaunchQueue::occupied(const Spec& spec, Link link) {
+  if (spec.peer_link.bandwidth > 0) return link;
+  if (link == Link::PeerToDevice) return Link::HostToDevice;
+  return link == Link::DeviceToPeer ? Link::DeviceToHost : link;
 }
 
 }  // namespace simt

@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "isa/instruction_source.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/control/controller.hpp"
 #include "timing/memory/memory_system.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 
-/// What transfers occupy one at a time: a direction of the link to the host, or the copy engine for copies
-/// within the device. `None`: takes no time and excludes nothing.
-enum class Link : uint8_t { None, HostToDevice, DeviceToHost, Device, Count };
+/// What transfers occupy one at a time: a direction of the link to the host or to other devices, or the copy
+/// engine for copies within the device. `None`: takes no time and excludes nothing.
+enum class Link : uint8_t { None, HostToDevice, DeviceToHost, Device, PeerToDevice, DeviceToPeer, Count };
 
 /// Launches and transfers in queueing order: decides when each starts, and when transfers end. A command
 /// waits for the previous one in its stream and for those it names; then a launch needs a free launch slot,
@@ -91,6 +91,9 @@ class LaunchQueue {
   /// Cycles for which a transfer of `bytes` bytes occupies a link. On Link::Device, copied bytes count twice,
   /// since they are read and written.
   static Cycle duration(const Spec& spec, Link link, uint64_t bytes);
+  /// What a transfer over a link excludes: without a link to other devices, the way to them is that to the
+  /// host.
+  static Link occupied(const Spec& spec, Link link);
 
  private:
   /// A command's position in the queue.

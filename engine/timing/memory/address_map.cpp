@@ -31,7 +31,7 @@ AddressMap::AddressMap(const Spec& spec)
              std::bit_ceil(spec_.channels),
              spec_.channels >> std::countr_zero(spec_.channels),
              spec_.channel_bit - slice_bits_,
-             reinterpret_cast<SliceHashFunction>(spec.policy.slice_hash)} {
+             spec_.hash->of_address} {
   const auto stands_for = [](char c) { return c == 'R' || c == 'B' || c == 'C' || c == 'S' || c == '0'; };
   auto position = static_cast<uint32_t>(std::count_if(spec_.layout.begin(), spec_.layout.end(), stands_for));
   uint64_t banks = 0, rows = 0, columns = 0;
@@ -53,7 +53,9 @@ AddressMap::AddressMap(const Spec& spec)
   const auto low = [&](uint64_t address) { return static_cast<uint32_t>(gather(address, low_bits)); };
   const CacheSpec& cache = spec.l2.slice;
   const auto set_of_local = [&](uint64_t local) {
-    return cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
+    const uint32_t set =
+        cache.set_index->set_of(local, local >> std::countr_zero(cache.line_bytes), cache.sets);
+    return set & (cache.sets - 1);
   };
   home_ = XorTable<uint64_t>([&](uint32_t i) {
     const uint64_t bit = uint64_t{1} << i;
@@ -65,6 +67,9 @@ AddressMap::AddressMap(const Spec& spec)
     if (set_of(address) != set_of_local(local_address(address)))
       throw std::invalid_argument("l2.slice.set_index: found '" + std::string(cache.set_index->name) +
                                   "', expected one whose bits are parities of the address's");
+    if (linear_ && slice_of(address) != hashed_slice(address, low(address)))
+      throw std::invalid_argument("address_map.hash: '" + std::string(spec_.hash->name) +
+                                  "' is called linear, but its bits are not parities of the address's");
   }
   location_ = XorTable<uint64_t>([&](uint32_t i) {
     const uint64_t bit = uint64_t{1} << i;
@@ -85,7 +90,8 @@ uint32_t AddressMap::hashed_slice(uint64_t address, uint32_t low) const {
   const auto channel =
       static_cast<uint32_t>(power_of_two_ ? above & (spec_.channels - 1) : above % spec_.channels);
   const uint64_t high = power_of_two_ ? above >> (channel_bits_ + slice_bits_) : above_channel(address);
-  return hash_(count_, {address, high, channel, low});
+  const uint32_t slice = hash_(count_, {address, high, channel, low});
+  return slice < count_.slices ? slice : slice % count_.slices;
 }
 
 uint32_t AddressMap::column(uint64_t address) const {

@@ -1,9 +1,9 @@
 #pragma once
 #include <cstdint>
 
+#include "timing/base/spec.hpp"
 #include "timing/memory/hash.hpp"
 #include "timing/memory/xor_table.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/memory/request.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
+#include "timing/base/request.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 
 namespace simt {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "stats/counters.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/memory/dram_scheduler.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 

@@ -1,13 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
-#include "timing/registry.hpp"
+#include "timing/base/registry.hpp"
+#include "timing/base/spec.hpp"
 
 namespace simt {
-
-struct DramSpec;
 
 /// A transfer between a slice and DRAM: one sector, or the modified sectors of an evicted line.
 struct DramRequest {
@@ -42,7 +42,9 @@ class DramScheduler {
 
 /// A scheduler that a specification can choose. Each has a file in timing/memory/dram_schedulers.
 struct DramSchedulerPolicy : PolicyText {
-  std::unique_ptr<DramScheduler> (*make)(const DramSpec& spec);
+  static constexpr const char* kind = "dram_scheduler";
+
+  std::function<std::unique_ptr<DramScheduler>(const DramSpec& spec)> make;
 };
 
 template <class Scheduler>

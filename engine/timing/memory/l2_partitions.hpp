@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "timing/memory/request.hpp"
-#include "timing/spec.hpp"
+#include "timing/base/request.hpp"
+#include "timing/base/spec.hpp"
 
 namespace simt {
 

@@ -19,7 +19,8 @@ L2Slice::L2Slice(const Spec& spec, const AddressMap& map, const L2Partitions& pa
       partitions_(partitions),
       counters_(counters),
       activity_(counters.size()),
-      cache_(spec.l2.slice, reinterpret_cast<ReplacementFunction>(spec.policy.l2_replacement)) {}
+      cache_(spec.l2.slice),
+      peer_port_(spec) {}
 
 void L2Slice::add_sectors(RingQueue<Delayed>& queue, uint64_t ready, const SliceRequest& packet) {
   for (uint32_t s = 1; s < packet.sectors; ++s) {
@@ -170,6 +171,18 @@ inline bool L2Slice::look_up(const SliceRequest& request, uint64_t cycle) {
   return true;
 }
 
+/// Sends the first request to another device.
+inline void L2Slice::ask_peer(uint64_t cycle) {
+  const SliceRequest& request = requests_.front();
+  const bool carries_data = request.write || request.kind == AccessKind::Atomic;
+  const std::optional<uint64_t> ready = peer_port_.send(carries_data, !request.write, cycle);
+  if (!ready) return;
+  ++counters_[request.slot].l2_at(request.kind, CacheOutcome::Miss);
+  ++activity_[request.slot].lookups;
+  insert_by_time(from_peers_, {*ready, request});
+  requests_.pop_front();
+}
+
 inline void L2Slice::look_up_next(uint64_t cycle) {
   if (!dram_room() || !reply_room() || cycle < port_free_at_) return;
   if (!asked_.empty() && asked_.front().ready <= cycle && look_up(asked_.front().request, cycle)) {
@@ -178,6 +191,7 @@ inline void L2Slice::look_up_next(uint64_t cycle) {
   }
   if (requests_.empty()) return;
   const SliceRequest& request = requests_.front();
+  if (request.to_peer) return ask_peer(cycle);
   if (request.kind == AccessKind::Atomic && cycle < atomic_unit_free_at_) return;
   if (refused_) {
     ++access_order_;
@@ -271,6 +285,8 @@ inline void L2Slice::set_wake(uint64_t cycle) {
   wake_ = looks_up && !stalled_ ? port_free_at_ : ~uint64_t{0};
   if (requests_.size() < spec_.l2.request_queue && !near_.empty())
     wake_ = std::min(wake_, near_.front().ready);
+  if (!from_peers_.empty() && reply_room())
+    wake_ = std::min(wake_, std::max(cycle + 1, from_peers_.front().ready));
   if (!partitioned_) return;
   if (requests_.size() < spec_.l2.request_queue && !far_.empty()) wake_ = std::min(wake_, far_.front().ready);
   if (!far_data_.empty()) wake_ = std::min(wake_, far_data_.front().ready);
@@ -289,6 +305,10 @@ void L2Slice::tick(uint64_t cycle) {
     const auto place = static_cast<uint32_t>(cache().pop_ready());
     answer(waiting_[place].request, cycle);
     free_waiting_.push_back(place);
+  }
+  if (!from_peers_.empty() && from_peers_.front().ready <= cycle && reply_room()) {
+    answer(from_peers_.front().request, cycle);
+    from_peers_.pop_front();
   }
   if (!from_dram_.empty()) {
     cache().fill(from_dram_.front().mshr, from_dram_.front().address, ++access_order_);

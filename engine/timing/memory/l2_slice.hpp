@@ -4,14 +4,15 @@
 #include <vector>
 
 #include "stats/counters.hpp"
+#include "timing/base/request.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
 #include "timing/memory/l2_partitions.hpp"
-#include "timing/memory/request.hpp"
+#include "timing/memory/peer_port.hpp"
 #include "timing/memory/sectored_cache.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 
@@ -32,6 +33,7 @@ struct SliceRequest {
   uint8_t sectors = 1;
   bool write = false;
   bool of_slice : 1 = false;
+  bool to_peer : 1 = false;  ///< to the memory of another device, which the L2 does not cache
   Eviction eviction : 3 = Eviction::Default;
 };
 static_assert(sizeof(SliceRequest) == 32);  // two share one of the host's cache lines
@@ -191,6 +193,7 @@ class alignas(64) L2Slice {
   void change_acceptance(uint64_t cycle);
   void set_wake(uint64_t cycle);
   void look_up_next(uint64_t cycle);
+  void ask_peer(uint64_t cycle);
   static CacheAccess access_of(const SliceRequest& request);
   bool look_up(const SliceRequest& request, uint64_t cycle);  ///< false: refused, to be retried
   void occupy_atomic_unit(uint32_t words, uint64_t cycle);
@@ -257,6 +260,8 @@ class alignas(64) L2Slice {
   RingQueue<Delayed> asked_;
   uint32_t waiting_for_far_ = 0;  // sectors requested from other slices
   RingQueue<FarMessage> far_data_;
+  RingQueue<Delayed> from_peers_;  // answers of other devices
+  PeerPort peer_port_;
   RingQueue<Outdated> outdated_;  // copies; they need not wake the slice
   std::vector<FarMessage> far_messages_;
 };

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "timing/memory/request.hpp"
+#include "timing/base/request.hpp"
 
 namespace simt {
 

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "stats/counters.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/clock.hpp"
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/dram_channel.hpp"
 #include "timing/memory/l2_slice.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 

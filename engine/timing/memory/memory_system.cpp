@@ -156,7 +156,8 @@ void MemorySystem::advance_requests(Cycle end) {
     if (requests.empty()) continue;
     for (const MemoryRequest& r : requests) {
       const AddressMap::Home home = map_.home_of(r.address);
-      const uint32_t to = partitions_.slice_for(r, home.slice);
+      const bool to_peer = in_peer(r.address);
+      const uint32_t to = to_peer ? home.slice : partitions_.slice_for(r, home.slice);
       const bool carries_data = r.write || r.kind == AccessKind::Atomic;
       RequestPacket& packet = request_network_.queue(sm).add();
       packet.tick = core_to_network_.after(r.cycle);
@@ -177,6 +178,7 @@ void MemorySystem::advance_requests(Cycle end) {
       packet.request.sectors = r.sectors;
       packet.request.write = r.write;
       packet.request.of_slice = false;
+      packet.request.to_peer = to_peer;
     }
     requests.clear();
     request_network_.notice(sm);
@@ -213,9 +215,11 @@ void MemorySystem::advance_requests(Cycle end) {
   delivered_until_ = l2_end;
 }
 
-/// Sectors of a line of the L2 that are in the same slice are looked up together.
+/// Sectors of a line of the L2 that are in the same slice are looked up together; those of other devices are
+/// not in the L2.
 template <typename Use>
 void MemorySystem::for_each_part(uint64_t line, uint32_t sectors, Use use) const {
+  if (in_peer(line)) return;
   for (uint32_t rest = sectors; rest;) {
     LinePart part;
     part.address = line + uint64_t(std::countr_zero(rest)) * sector_bytes;
@@ -288,13 +292,16 @@ class LinesBackwards {
 }  // namespace
 
 void MemorySystem::insert(std::span<const MemoryRows> rows) {
-  // What stays is the last of it that falls into each set. When every set has that, nothing before matters.
+  // What stays is the last of it that falls into each set. When every set has that, nothing before matters:
+  // of a set whose oldest line is not always the next to go, hardly anything is left after three times its
+  // ways.
   struct Kept {
     LinePart part;
     bool written;
   };
   const uint32_t sets = spec_.l2.slice.sets;
-  std::vector<uint32_t> left(slices_.size() * sets, spec_.l2.slice.ways);
+  const uint32_t last = spec_.l2.slice.ways * (spec_.l2.slice.replacement->part > 0 ? 3 : 1);
+  std::vector<uint32_t> left(slices_.size() * sets, last);
   size_t sets_left = left.size();
   std::vector<Kept> kept;
   std::vector<LinesBackwards> lines(rows.begin(), rows.end());
@@ -397,6 +404,7 @@ uint64_t MemorySystem::free_l2_lines() const {
 
 std::vector<std::vector<CacheLine>> MemorySystem::l2_contents() const {
   std::vector<std::vector<CacheLine>> found;
+  found.reserve(slices_.size());
   for (uint32_t s = 0; s < slices_.size(); ++s) found.push_back(slice(s).cache().contents());
   return found;
 }
@@ -451,6 +459,7 @@ std::vector<SliceActivity> MemorySystem::slice_activity(uint16_t slot) const {
 
 std::vector<ChannelActivity> MemorySystem::channel_activity() const {
   std::vector<ChannelActivity> activity;
+  activity.reserve(channels_.size());
   for (const auto& channel : channels_) activity.push_back(channel->dram().activity());
   return activity;
 }

@@ -1,20 +1,21 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "isa/footprint.hpp"
 #include "stats/counters.hpp"
+#include "timing/base/request.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/clock.hpp"
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/eviction.hpp"
 #include "timing/memory/memory_channel.hpp"
-#include "timing/memory/request.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 
@@ -73,6 +74,8 @@ class MemorySystem {
   /// that are gone come back as they were.
   void renew(const std::vector<std::vector<CacheLine>>& contents, double share);
   const L2Partitions& partitions() const { return partitions_; }
+  /// Which addresses are in the memory of other devices; at first, none. Before the first launch.
+  void set_peers(std::function<bool(uint64_t)> is_in_peer) { is_in_peer_ = std::move(is_in_peer); }
   /// Of the accesses of a launch to come in this slot that say nothing themselves.
   void set_window(uint16_t slot, const AccessWindow& window);
   /// Bytes of the L2 for lines that are to be evicted last (cudaLimitPersistingL2CacheSize), rounded up to
@@ -141,6 +144,7 @@ class MemorySystem {
     uint32_t sectors = 0;  ///< a bit for each, from the address on
     AddressMap::Home home{};
   };
+  bool in_peer(uint64_t address) const { return is_in_peer_ && is_in_peer_(address); }
   template <typename Use>
   void for_each_part(uint64_t line, uint32_t sectors, Use use) const;
   void exchange_far_messages();
@@ -163,6 +167,7 @@ class MemorySystem {
   std::vector<Counters> network_counters_;  // per launch slot
   std::vector<AccessWindow> windows_;       // likewise
   bool has_windows_ = false;
+  std::function<bool(uint64_t)> is_in_peer_;
   bool persists_ = false;  // some of the L2 is set aside
 };
 

@@ -22,12 +22,12 @@ CacheSpec cache_of(const ReadOnlyCacheSpec& spec, uint32_t miss_queue) {
   return cache;
 }
 
-SectoredCache::SectoredCache(const CacheSpec& spec, ReplacementFunction custom)
+SectoredCache::SectoredCache(const CacheSpec& spec)
     : spec_(spec),
-      custom_(custom),
       line_shift_(static_cast<uint32_t>(std::countr_zero(spec.line_bytes))),
       set_index_(spec.set_index->set_of),
       renewed_by_use_(spec.replacement->renewed_by_use),
+      part_(spec.replacement->part),
       write_policy_(*spec.write_policy),
       unit_bytes_(spec.sectored ? sector_bytes : spec.line_bytes),
       ways_(spec.ways),
@@ -45,8 +45,10 @@ void SectoredCache::resize() {
   lines_.assign(count, Line{});
   mshrs_of_.assign(count, {});
   written_.assign(count, {});
-  if (spec_.replacement->make) replacement_ = spec_.replacement->make(count, custom_);
+  if (spec_.replacement->make) replacement_ = spec_.replacement->make({spec_.sets, ways_, spec_.line_bytes});
   tags_.resize(spec_.sets, ways_);
+  dirty_ways_ = spec_.dirty_limit < 100 ? std::max(1u, ways_ * spec_.dirty_limit / 100) : ~0u;
+  newly_modified_ = none;
   modified_lines_ = prioritized_lines_ = 0;
   free_lines_ = count;
   // A streaming cache can have as many lines outstanding as it holds.
@@ -121,16 +123,28 @@ void SectoredCache::apply_priorities(uint32_t set, Eviction eviction) const {
   for (uint8_t& flag : evictable_flags_) flag = flag == least + 1;
 }
 
-uint32_t SectoredCache::find_victim(uint32_t set, Eviction eviction) const {
+inline uint32_t SectoredCache::passed_over(uint32_t set, uint64_t line_address) const {
+  const uint32_t among = part_ > 0 ? ways_ / part_ : 0;
+  if (among < 2) return 0;
+  // Of what contents() keeps, so that a restored cache goes on as this one.
+  const auto mixed = [](uint64_t x) { return x * 0x9e3779b97f4a7c15ull >> 40; };
+  return static_cast<uint32_t>(mixed(line_address ^ mixed(lines_[tags_.oldest(set)].tag)) % among);
+}
+
+uint32_t SectoredCache::find_victim(uint32_t set, const CacheAccess& access) const {
   if (const uint32_t used = tags_.used(set); used < ways_) return set * ways_ + used;
+  uint32_t passes = passed_over(set, line_address(access.address));
+  uint32_t last = none;
   // If modified lines fill the set and none awaits a sector, none would ever become evictable.
   bool awaits = false;
   if (!replacement_ && prioritized_lines_ == 0) {
-    const uint32_t found = tags_.first_in_order(set, [&](uint32_t line) {
+    tags_.first_in_order(set, [&](uint32_t line) {
       awaits |= lines_[line].reserved != 0;
-      return evictable(lines_[line]);
+      if (!evictable(lines_[line])) return false;
+      last = line;
+      return passes-- == 0;
     });
-    return found != none || awaits ? found : tags_.oldest(set);
+    return last != none || awaits ? last : tags_.oldest(set);
   }
   evictable_flags_.resize(ways_);
   bool some = false;
@@ -142,9 +156,15 @@ uint32_t SectoredCache::find_victim(uint32_t set, Eviction eviction) const {
   }
   if (!some && awaits) return none;
   if (!some) std::fill(evictable_flags_.begin(), evictable_flags_.end(), uint8_t{1});
-  if (prioritized_lines_ > 0) apply_priorities(set, eviction);
-  if (!replacement_)
-    return tags_.first_in_order(set, [&](uint32_t line) { return evictable_flags_[line - first] != 0; });
+  if (prioritized_lines_ > 0) apply_priorities(set, access.eviction);
+  if (!replacement_) {
+    tags_.first_in_order(set, [&](uint32_t line) {
+      if (!evictable_flags_[line - first]) return false;
+      last = line;
+      return passes-- == 0;
+    });
+    return last;
+  }
   const int32_t way = replacement_->victim(first, evictable_flags_);
   const bool valid =
       way >= 0 && way < static_cast<int32_t>(ways_) && evictable_flags_[static_cast<size_t>(way)];
@@ -154,7 +174,7 @@ uint32_t SectoredCache::find_victim(uint32_t set, Eviction eviction) const {
 inline SectoredCache::Probe SectoredCache::probe(const CacheAccess& access, uint32_t& line) const {
   line = find_line(access);
   if (line == none) {
-    line = find_victim(set_of(access), access.eviction);
+    line = find_victim(set_of(access), access);
     return line == none ? Probe::Refused : Probe::Miss;
   }
   const Line& l = lines_[line];
@@ -194,14 +214,57 @@ void SectoredCache::prioritize(uint32_t line, Eviction eviction) {
   prioritized_lines_ += priority != LinePriority::Normal;
 }
 
+LineUse SectoredCache::use_of(const CacheAccess& access) const {
+  LineUse use{.line_address = line_address(access.address), .time = access.time, .write = access.write};
+  if (!observer_ || access.token == CacheAccess::nobody) return use;
+  const CacheObserver::Requester requester = observer_->requester(access.token, access.write);
+  use.pc = requester.pc;
+  use.warp = requester.warp;
+  return use;
+}
+
 inline void SectoredCache::touch(uint32_t line, const CacheAccess& access) {
   if (access.eviction != Eviction::Default) {
     if (access.eviction == Eviction::Unchanged) return;
     prioritize(line, access.eviction);
   }
-  if (replacement_) replacement_->used(line, access.time);
+  if (replacement_) replacement_->used(line, use_of(access));
   if (!renewed_by_use_) return;
   tags_.renew(set_of_line(line), line);
+}
+
+void SectoredCache::write_back(uint32_t line, uint16_t slot) {
+  const Line& l = lines_[line];
+  const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
+  const uint32_t sectors =
+      static_cast<uint32_t>(std::popcount(l.modified)) * std::max(1u, unit_bytes_ / sector_bytes);
+  evicted_sectors_ += sectors;
+  CacheMiss miss;
+  miss.address = l.tag + uint64_t{first} * unit_bytes_;
+  miss.byte_mask = written_[line][first];
+  miss.sectors = static_cast<uint8_t>(sectors);
+  miss.write = miss.write_back = true;
+  miss.kind = AccessKind::L1Writeback;
+  miss.slot = slot;
+  misses_.push_back(miss);
+}
+
+void SectoredCache::limit_modified(uint32_t set, uint16_t slot) {
+  newly_modified_ = none;
+  uint32_t modified = 0;
+  for (uint32_t line = set * ways_; line < (set + 1) * ways_; ++line) modified += lines_[line].modified != 0;
+  if (modified <= dirty_ways_) return;
+  tags_.first_in_order(set, [&](uint32_t line) {
+    Line& l = lines_[line];
+    if (!l.modified || l.reserved) return false;
+    if (miss_queue_full(0)) return true;  // until another line is modified
+    write_back(line, slot);
+    // What is known of a sector stays, if that is all of it.
+    l.valid |= l.modified & l.readable;
+    l.modified = l.readable = 0;
+    --modified_lines_;
+    return --modified <= dirty_ways_;
+  });
 }
 
 void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
@@ -211,35 +274,28 @@ void SectoredCache::replace(uint32_t line, const CacheAccess& access) {
   if (l.holds_tag) {
     if (l.modified) --modified_lines_;
     prioritized_lines_ -= l.priority != LinePriority::Normal;
-    if (l.modified && !write_policy_.through) {
-      const auto first = static_cast<uint32_t>(std::countr_zero(l.modified));
-      evicted_sectors_ =
-          static_cast<uint32_t>(std::popcount(l.modified)) * std::max(1u, unit_bytes_ / sector_bytes);
-      CacheMiss miss;
-      miss.address = l.tag + uint64_t{first} * unit_bytes_;
-      miss.byte_mask = written_[line][first];
-      miss.sectors = static_cast<uint8_t>(evicted_sectors_);
-      miss.write = miss.write_back = true;
-      miss.kind = AccessKind::L1Writeback;
-      miss.slot = access.slot;
-      misses_.push_back(miss);
-    }
+    if (l.modified && !write_policy_.through) write_back(line, access.slot);
+    if (observer_) observer_->replaced(line, true, l.tag, access);
     detach_mshrs(line);
     tags_.replace(set, line, l.tag, tag);
   } else {
+    if (observer_) observer_->replaced(line, false, 0, access);
     tags_.take(set, line, tag);
     --free_lines_;
   }
   l = Line{};
   l.tag = tag;
   l.holds_tag = true;
-  if (replacement_) replacement_->allocated(line, access.time);
+  if (replacement_) replacement_->allocated(line, use_of(access));
 }
 
 inline void SectoredCache::modify(uint32_t line, uint32_t sector, uint32_t byte_mask) {
   Line& l = lines_[line];
   const auto bit = static_cast<uint8_t>(1u << sector);
-  if (!l.modified) ++modified_lines_;
+  if (!l.modified) {
+    ++modified_lines_;
+    newly_modified_ = line;
+  }
   uint32_t& written = written_[line][sector];
   written = l.modified & bit ? written | byte_mask : byte_mask;
   if ((l.valid & bit) || written == ~0u)
@@ -387,6 +443,13 @@ CacheOutcome SectoredCache::access(const CacheAccess& access) {
   failure_ = CacheFailure::None;
   write_sent_ = false;
   evicted_sectors_ = 0;
+  const CacheOutcome outcome = look_up(access);
+  if (newly_modified_ != none && dirty_ways_ < ways_)
+    limit_modified(set_of_line(newly_modified_), access.slot);
+  return outcome;
+}
+
+CacheOutcome SectoredCache::look_up(const CacheAccess& access) {
   uint32_t line = none;
   const Probe found = probe(access, line);
   if (!access.write) {
@@ -501,9 +564,10 @@ void SectoredCache::fill(uint32_t mshr, uint64_t address, uint64_t time) {
     if (line == none && mshrs_[mshr].eviction != Eviction::NoAllocate) {
       CacheAccess access;
       access.address = address;
+      access.token = mshrs_[mshr].count > 0 ? mshrs_[mshr].token : CacheAccess::nobody;
       access.time = time;
       access.eviction = mshrs_[mshr].eviction;
-      line = find_victim(set_of(address), access.eviction);
+      line = find_victim(set_of(address), access);
       if (line != none) {
         replace(line, access);
         prioritize(line, access.eviction);
@@ -545,11 +609,8 @@ CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors
   const Probe found = probe(access, line);
   CacheInsertion inserted;
   if (line == none) return inserted;
-  if (found == Probe::Miss) {
-    const size_t before = misses_.size();
-    replace(line, access);
-    for (; misses_.size() > before; misses_.pop_back()) inserted.written_back += misses_.back().sectors;
-  }
+  const size_t before = misses_.size();
+  if (found == Probe::Miss) replace(line, access);
   Line& l = lines_[line];
   for (; sectors; sectors &= sectors - 1) {
     const uint32_t first = sectors & ~(sectors - 1);
@@ -564,6 +625,8 @@ CacheInsertion SectoredCache::insert(const CacheAccess& access, uint32_t sectors
       l.valid |= bit;
     }
   }
+  if (newly_modified_ != none && dirty_ways_ < ways_) limit_modified(set_of_line(line), access.slot);
+  for (; misses_.size() > before; misses_.pop_back()) inserted.written_back += misses_.back().sectors;
   return inserted;
 }
 
@@ -599,6 +662,7 @@ void SectoredCache::restore(const std::vector<CacheLine>& contents) {
   resize();
   const uint32_t all = spec_.sectored ? 15 : 1;
   std::vector<uint64_t> tags;
+  tags.reserve(contents.size());
   for (const CacheLine& saved : contents) tags.push_back(saved.tag);
   std::sort(tags.begin(), tags.end());
   require(std::adjacent_find(tags.begin(), tags.end()) == tags.end(), "a tag");

@@ -6,20 +6,21 @@
 
 #include "isa/prefetch.hpp"
 #include "stats/counters.hpp"
+#include "timing/base/request.hpp"
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/memory/address_index.hpp"
 #include "timing/memory/clock.hpp"
 #include "timing/memory/hash.hpp"
 #include "timing/memory/replacement.hpp"
-#include "timing/memory/request.hpp"
 #include "timing/memory/tag_store.hpp"
 #include "timing/memory/write_policy.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 
 struct CacheAccess {
   static constexpr uint32_t unknown = ~0u;
+  static constexpr uint64_t nobody = ~uint64_t{0};  ///< token where a fetch only completes a write
 
   uint64_t address = 0;  ///< in the sector (line, if not sectored)
   uint64_t token = 0;    ///< identifies the access to the caller
@@ -73,12 +74,29 @@ struct CacheLine {
 /// Why an access was refused.
 enum class CacheFailure : uint8_t { None, Line, MissQueue, MshrEntries, MshrMerge };
 
+/// Knows what the tokens of a cache's accesses stand for, and is told which lines they take.
+class CacheObserver {
+ public:
+  virtual ~CacheObserver() = default;
+  struct Requester {
+    uint64_t pc;
+    uint32_t warp;
+  };
+  /// write: the access with this token is one.
+  virtual Requester requester(uint64_t token, bool write) const = 0;
+  /// An access takes a line, which is the first of its place if `had_tag` is false.
+  virtual void replaced(uint32_t line, bool had_tag, uint64_t tag, const CacheAccess& access) = 0;
+};
+
 /// A set-associative cache with its MSHRs and miss queue. Its lines share a tag over four 32-byte sectors
 /// that are allocated and filled separately (or, if not sectored, are filled whole). It models the order of
 /// accesses but not time; its owner adds latencies and ports. Rules: docs/model/caches.md.
 class SectoredCache {
  public:
-  explicit SectoredCache(const CacheSpec& spec, ReplacementFunction custom = nullptr);
+  explicit SectoredCache(const CacheSpec& spec);
+
+  /// Whom to tell of accesses and lines; it must live as long as the cache.
+  void set_observer(CacheObserver* observer) { observer_ = observer; }
 
   /// Changes the number of ways; invalidates everything.
   void set_ways(uint32_t ways);
@@ -151,7 +169,7 @@ class SectoredCache {
   /// The lines that hold a tag, set by set, in replacement order. Sectors being read count as arrived.
   std::vector<CacheLine> contents() const;
   /// Puts these lines in place of everything: contents() of a cache of the same geometry. Throws
-  /// std::invalid_argument if they are not, and for a custom replacement policy, which has a history.
+  /// std::invalid_argument if they are not, and for a replacement policy with a history of its own.
   void restore(const std::vector<CacheLine>& contents);
 
   bool contains(uint64_t address) const;
@@ -203,7 +221,9 @@ class SectoredCache {
   uint32_t sector_of(uint64_t address) const {
     return spec_.sectored ? static_cast<uint32_t>(address / sector_bytes % max_sectors) : 0;
   }
-  uint32_t set_of(uint64_t address) const { return set_index_(address, address >> line_shift_, spec_.sets); }
+  uint32_t set_of(uint64_t address) const {
+    return set_index_(address, address >> line_shift_, spec_.sets) & (spec_.sets - 1);
+  }
   uint32_t set_of(const CacheAccess& access) const {
     return access.set != CacheAccess::unknown ? access.set : set_of(access.address);
   }
@@ -211,7 +231,9 @@ class SectoredCache {
     return ways_ == 1 ? line : static_cast<uint32_t>(static_cast<Wide>(line) * inverse_ways_ >> 64);
   }
   Probe probe(const CacheAccess& access, uint32_t& line) const;
-  uint32_t find_victim(uint32_t set, Eviction eviction) const;
+  uint32_t find_victim(uint32_t set, const CacheAccess& access) const;
+  /// Evictable lines of the set that are passed over before one is evicted.
+  uint32_t passed_over(uint32_t set, uint64_t line_address) const;
   void apply_priorities(uint32_t set, Eviction eviction) const;
   bool evictable(const Line& line) const;
 
@@ -220,6 +242,11 @@ class SectoredCache {
   void touch(uint32_t line, const CacheAccess& access);
   void prioritize(uint32_t line, Eviction eviction);
   void modify(uint32_t line, uint32_t sector, uint32_t byte_mask);
+  /// The modified sectors of a line, which keeps its tag or not, go to the miss queue.
+  void write_back(uint32_t line, uint16_t slot);
+  /// Writes back the oldest modified lines of a set in which there are too many.
+  void limit_modified(uint32_t set, uint16_t slot);
+  CacheOutcome look_up(const CacheAccess& access);
   CacheOutcome refuse(CacheFailure failure);
   CacheOutcome read(const CacheAccess& access, Probe probe, uint32_t line);
   CacheOutcome write_hit(const CacheAccess& access, uint32_t line);
@@ -258,12 +285,17 @@ class SectoredCache {
   void wait_in(uint32_t mshr, const CacheAccess& access);
   void free_mshr(uint32_t mshr);
 
+  /// What a replacement policy is told of an access.
+  LineUse use_of(const CacheAccess& access) const;
+
   CacheSpec spec_;
-  ReplacementFunction custom_;
   uint32_t line_shift_;
   uint32_t (*set_index_)(uint64_t address, uint64_t line, uint32_t sets);
   bool renewed_by_use_;
+  uint32_t part_;
+  uint32_t dirty_ways_ = ~0u;  // of a set, at most
   WritePolicy write_policy_;
+  CacheObserver* observer_ = nullptr;
   std::unique_ptr<Replacement> replacement_;  // nullptr: the order of a set's lines decides
   uint32_t unit_bytes_;                       // sector or line
   uint32_t ways_;
@@ -273,6 +305,7 @@ class SectoredCache {
   std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
   TagStore tags_;
   uint64_t modified_lines_ = 0;
+  uint32_t newly_modified_ = none;  // a line, since the last limit_modified()
   uint64_t free_lines_ = 0;
   uint64_t prioritized_lines_ = 0;  // whose priority is not normal
   uint32_t protected_ways_ = ~0u;

@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "timing/warp_scheduler.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
 
 namespace simt {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 class GreedyThenYoungest final : public WarpScheduler {
  public:
   using WarpScheduler::WarpScheduler;
-  int32_t choose(const WarpTable& /*warps*/, uint64_t candidates, uint64_t /*cycle*/) override {
+  int32_t choose(uint64_t candidates, uint64_t /*cycle*/) override {
     return last_is_in(candidates) ? static_cast<int32_t>(last_) : 63 - std::countl_zero(candidates);
   }
 };

@@ -1,4 +1,4 @@
-#include "timing/warp_scheduler.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
 
 namespace simt {
 namespace {
@@ -6,8 +6,8 @@ namespace {
 class GreedyThenOldest final : public WarpScheduler {
  public:
   using WarpScheduler::WarpScheduler;
-  int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t /*cycle*/) override {
-    return last_is_in(candidates) ? static_cast<int32_t>(last_) : oldest(warps, candidates);
+  int32_t choose(uint64_t candidates, uint64_t /*cycle*/) override {
+    return last_is_in(candidates) ? static_cast<int32_t>(last_) : oldest(candidates);
   }
 };
 

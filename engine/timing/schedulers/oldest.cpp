@@ -1,4 +1,4 @@
-#include "timing/warp_scheduler.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
 
 namespace simt {
 namespace {
@@ -6,9 +6,7 @@ namespace {
 class Oldest final : public WarpScheduler {
  public:
   using WarpScheduler::WarpScheduler;
-  int32_t choose(const WarpTable& warps, uint64_t candidates, uint64_t /*cycle*/) override {
-    return oldest(warps, candidates);
-  }
+  int32_t choose(uint64_t candidates, uint64_t /*cycle*/) override { return oldest(candidates); }
 };
 
 const Registered<SchedulerPolicy> registered_oldest{

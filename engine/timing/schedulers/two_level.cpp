@@ -2,7 +2,7 @@
 #include <bit>
 #include <vector>
 
-#include "timing/warp_scheduler.hpp"
+#include "timing/schedulers/warp_scheduler.hpp"
 
 namespace simt {
 namespace {
@@ -12,8 +12,8 @@ class TwoLevel final : public WarpScheduler {
   explicit TwoLevel(const Setup& setup)
       : WarpScheduler(setup), active_warps_(std::max(1u, setup.spec.active_warps)) {}
 
-  void begin_cycle(const WarpTable& warps) override {
-    const WarpTable::SchedulerMasks& m = warps.masks(scheduler_);
+  void begin_cycle() override {
+    const SchedulerMasks& m = warps_.masks();
     const uint64_t long_wait = m.waiting() | m.blocked_long | ~m.resident;
     std::erase_if(pending_, [&](uint32_t p) { return !(m.resident >> p & 1); });
     uint64_t known = active_;
@@ -36,7 +36,7 @@ class TwoLevel final : public WarpScheduler {
     }
   }
 
-  int32_t choose(const WarpTable& /*warps*/, uint64_t candidates, uint64_t /*cycle*/) override {
+  int32_t choose(uint64_t candidates, uint64_t /*cycle*/) override {
     return after_last(candidates & active_);
   }
 

@@ -17,16 +17,16 @@ from simt.gpu.arguments import LaunchArguments
 from simt.gpu.array import Allocation, DeviceArray
 from simt.gpu.elements import element_type
 from simt.gpu.module import Launcher, Module
-from simt.gpu.programs import TensorArithmetic
 from simt.gpu.stream import Stream
-from simt.gpu.texture import Sampler, Surface, Texture, TextureHandle
+from simt.gpu.texture import Surface, Texture, TextureHandle, TextureSampler
+from simt.options import TensorArithmetic
 from simt.spec import Spec
 from simt.spec.files import validate
 
 from .folder import CheckpointReader, CheckpointWriter, Natural, Span
 from .l2 import L2State, require_l2, restore_l2, save_l2
 from .memory import MemoryState, require_room, restore_memory, save_memory
-from .point import CTAS, Begun, Point, Size, engine_digest
+from .point import CTAS, Begun, CheckpointPoint, Size, engine_digest
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -36,7 +36,7 @@ Made = TypeVar("Made", bound="GPU")
 KIND = "GPU"
 _PROGRAMS = "programs.zst"
 
-Object = DeviceArray | Module | Texture | Surface | Sampler | Stream
+Object = DeviceArray | Module | Texture | Surface | TextureSampler | Stream
 """What a checkpoint can keep under a name."""
 
 
@@ -151,7 +151,7 @@ class Saving:
             gpu.synchronize()
             self._write(self._l2(), None)
 
-    def finish_within(self, point: Point, launcher: Launcher, parameters: bytes) -> Launcher:
+    def finish_within(self, point: CheckpointPoint, launcher: Launcher, parameters: bytes) -> Launcher:
         """Writes the checkpoint at a point within the next launch, which is executed up to there, without
         timing. Returns what is left of it.
 
@@ -210,7 +210,7 @@ class Saving:
         )
 
 
-class Interrupted(LaunchArguments):
+class InterruptedLaunch(LaunchArguments):
     """A launch that a checkpoint interrupted: what is left of it, and its parameters."""
 
     def __init__(self, launcher: Launcher, parameters: bytes, annotation: str) -> None:
@@ -252,7 +252,8 @@ class _Table:
         if isinstance(value, Stream):
             return _Stream(value.number)
         arrays = [self.number(array, name) for array in value.arrays]
-        return _Handle(type(value).__name__, value.descriptor, self.number(value.memory, name), arrays)
+        kind = "Sampler" if isinstance(value, TextureSampler) else type(value).__name__  # the name in files
+        return _Handle(kind, value.descriptor, self.number(value.memory, name), arrays)
 
     def _array(self, array: DeviceArray, name: str) -> _Array:
         if array.is_freed:
@@ -349,14 +350,14 @@ class _Restored:
         arrays = [self._before(at, DeviceArray) for at in state.arrays]
         memory = self._before(state.memory, DeviceArray)
         if state.kind == "Sampler":
-            return Sampler(self._gpu, state.descriptor, memory)
+            return TextureSampler(self._gpu, state.descriptor, memory)
         if state.kind == "Texture" and arrays:
             return Texture(self._gpu, state.descriptor, arrays, memory)
         if state.kind == "Surface" and arrays:
             return Surface(self._gpu, state.descriptor, arrays[0], memory)
         self._reader.damaged(f"an object of kind {state.kind!r} with {len(arrays)} arrays")
 
-    def interrupted(self, inside: _Inside) -> Interrupted:
+    def interrupted(self, inside: _Inside) -> InterruptedLaunch:
         """The launch that the point is within."""
         inside.require_usable(self._reader, self._gpu)
         module = self._before(inside.module, Module)
@@ -367,7 +368,7 @@ class _Restored:
         stream = None if inside.stream is None else self._before(inside.stream, Stream)
         shape = inside.grid, inside.block, inside.shared, stream, inside.cluster
         launcher = inside.rest_of(Launcher(module[inside.kernel], *shape), self._reader)
-        return Interrupted(launcher, inside.parameters, inside.annotation)
+        return InterruptedLaunch(launcher, inside.parameters, inside.annotation)
 
     def _before(self, number: int, kind: Any) -> Any:
         """An object that another one refers to, which precedes it."""

@@ -8,7 +8,7 @@ import msgspec
 
 from simt.errors import CheckpointError
 from simt.run.session import Session
-from simt.spec import Spec
+from simt.spec import Spec, outside_policies
 
 from .folder import CheckpointReader, CheckpointWriter, Natural, Span
 
@@ -38,9 +38,9 @@ def require_l2(session: Session) -> None:
             "warm=True keeps what the L2 holds, and this GPU computes values only: make the checkpoint with "
             "a GPU that times at least the last launches before it (plan=)"
         )
-    if own := [name for name, value in _geometry(session.spec).items() if value == "custom"]:
+    if own := [path for path in outside_policies(session.spec) if path in _geometry(session.spec)]:
         raise CheckpointError(
-            f"warm=True cannot keep an L2 whose {own[0]} is a function of your own: choose a built-in one, "
+            f"warm=True cannot keep an L2 whose {own[0]} is a policy of your own: choose a built-in one, "
             "or begin with an empty L2"
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -36,7 +35,7 @@ class MemoryState(msgspec.Struct):
     pieces: list[tuple[Natural, Span]]
 
 
-def save_memory(writer: CheckpointWriter, memory: Any) -> MemoryState:
+def save_memory(writer: CheckpointWriter, memory: _engine.functional.DeviceMemory) -> MemoryState:
     """Writes what the engine's memory holds. Memory that was never written takes no space.
 
     Raises CheckpointError for the memory of a real GPU.
@@ -52,7 +51,9 @@ def save_memory(writer: CheckpointWriter, memory: Any) -> MemoryState:
     return MemoryState(memory.base, memory.capacity, allocations, pieces)
 
 
-def restore_memory(reader: CheckpointReader, state: MemoryState, memory: Any) -> None:
+def restore_memory(
+    reader: CheckpointReader, state: MemoryState, memory: _engine.functional.DeviceMemory
+) -> None:
     """Allocates what is not yet allocated, at the same addresses, and restores all contents.
 
     Raises CheckpointError if the memory is too small, or the checkpoint is damaged.
@@ -75,7 +76,9 @@ def restore_memory(reader: CheckpointReader, state: MemoryState, memory: Any) ->
             ) from error
 
 
-def require_room(reader: CheckpointReader, state: MemoryState, memory: Any, gpu: str) -> None:
+def require_room(
+    reader: CheckpointReader, state: MemoryState, memory: _engine.functional.DeviceMemory, gpu: str
+) -> None:
     """Raises CheckpointError if the allocations do not fit in this memory."""
     needed = max((a.address + a.size - state.base for a in state.allocations), default=0)
     if state.base != memory.base:

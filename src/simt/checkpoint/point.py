@@ -26,7 +26,7 @@ Size = tuple[Natural, Natural, Natural]
 
 
 @dataclass(frozen=True)
-class Point:
+class CheckpointPoint:
     """Launches before `launch` (from 1) have ended, and CTAs before `cta` of that one. Of the `ctas` CTAs
     that follow, each warp has executed `instruction` instructions, or fewer if it has ended or waits for a
     warp that has executed them. ctas: None for as many as the GPU holds at once.
@@ -78,7 +78,7 @@ class Point:
         return self.cta, min(count - self.cta, self.ctas or held), self.instruction
 
 
-def parse_point(text: str) -> Point:
+def parse_point(text: str) -> CheckpointPoint:
     """A point such as "launch=1200" or "launch=1200,cta=64,instruction=500,ctas=8".
 
     Raises CheckpointError.
@@ -91,7 +91,7 @@ def parse_point(text: str) -> Point:
         given[name] = int(value)
     else:
         if "launch" in given:
-            return Point(**given)
+            return CheckpointPoint(**given)
     raise _unexpected(text)
 
 

@@ -12,8 +12,8 @@ from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.files import require_output, write_text
 from simt.formatting import percent
+from simt.progress import reporting
 from simt.run.overrides import override_texts
-from simt.run.progress import reporting
 from simt.validate.device import SimulatedDevice
 from simt.validate.microbenchmark import Measurement, microbenchmarks, run_microbenchmarks, to_json
 from simt.validate.silicon import SiliconDevice

@@ -12,14 +12,15 @@ from rich.console import Console
 
 from simt.cli import COMMANDS
 from simt.cli.tables import print_table
-from simt.debug import Comparison, InstructionDifference, LaunchDifference
+from simt.debug import ExecutionComparison, InstructionDifference, LaunchDifference
 from simt.debug import compare as compare_executions
 from simt.debug import record as record_execution
-from simt.debug.compare import DEFAULT_GPU, executor_named
+from simt.debug.compare import executor_named
 from simt.debug.recording import MAX_BYTES
 from simt.errors import DebugError
 from simt.files import require_output, write_text
 from simt.formatting import plural
+from simt.options import DEFAULT_GPU
 from simt.result.files import dump
 
 COMPARE_EXAMPLES = """\b
@@ -166,7 +167,7 @@ def _index(text: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _show(result: Comparison, console: Console) -> None:
+def _show(result: ExecutionComparison, console: Console) -> None:
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False, soft_wrap=True)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from simt.cli import LIMIT_EXIT, ending_by_signals, run_options, sampling_options
+from simt.cli import LIMIT_EXIT, ending_by_signals, record_options
 from simt.cli.tables import show_result
 from simt.exec import ProgramInterrupted, numbered, run
 from simt.files import require_output, write_text
+from simt.options import ExecOptions
 from simt.result.files import dump
 from simt.run.interruption import deferred_stop
-from simt.run.overrides import override_texts
 from simt.run.record import require_place
 
 EXAMPLES = """\b
@@ -38,60 +40,12 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 @app.command(
     epilog=EXAMPLES, context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False}
 )
+@record_options.takes(ExecOptions)
 def exec_(
     command: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENTS]...")],
-    gpu: Annotated[
-        str | None,
-        typer.Option(
-            help="Name or TOML file of a GPU; comma-separated for several devices. "
-            "[default: h100, or that of the checkpoint]",
-        ),
-    ] = None,
-    set_: run_options.Set = None,
-    functional: run_options.Functional = False,
-    code: run_options.Code = "ptx",
-    tensor_arithmetic: run_options.TensorArithmetic = "hardware",
-    threads: run_options.Threads = 1,
-    max_cycles: run_options.MaxCycles = None,
-    timeout: run_options.Timeout = None,
-    timeline: run_options.Timeline = None,
-    power: run_options.Power = False,
-    energies: run_options.Energies = None,
-    clock: run_options.Clock = None,
-    sample: run_options.Sample = None,
-    sample_set: run_options.SampleSet = None,
-    plan: run_options.Plan = None,
-    launches: run_options.Launches = None,
-    capture_range: run_options.CaptureRange = None,
-    full: run_options.Full = None,
-    checkpoint_at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="launch=N[,cta=M][,instruction=I[,ctas=T]]",
-            help="Execute the launches before number N (from 1) without timing, its CTAs before M (from 0), "
-            "and I instructions of each warp of the next T CTAs; write a checkpoint, and end the program.",
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The new directory of that checkpoint.")
-    ] = None,
-    resume_from: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Run the program from a checkpoint: earlier launches are not executed again; the rest is "
-            "timed.",
-        ),
-    ] = None,
-    output: run_options.Output = None,
-    profile: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.parquet",
-            help="Execute without timing, and save what each launch executes, for `simt sample`; further "
-            "devices and processes have numbered files.",
-        ),
-    ] = None,
+    energies: record_options.Energies = None,
+    sample_set: record_options.SampleSet = None,
+    full: record_options.Full = None,
     json_: Annotated[
         Path | None,
         typer.Option(
@@ -100,7 +54,8 @@ def exec_(
             help="Write the Result as one JSON object; further ones to numbered files.",
         ),
     ] = None,
-    quiet: run_options.Quiet = False,
+    quiet: record_options.Quiet = False,
+    **options: Any,
 ) -> None:
     """Run an unmodified CUDA program without a GPU: its values, cycles, and where the cycles go.
 
@@ -108,46 +63,37 @@ def exec_(
     or as machine code that the GPU executes, and the CUDA runtime as a shared library: nvcc -cudart shared
     -gencode arch=compute_80,code=compute_80.
     """
-    sampling = sampling_options.parse(sample, sample_set, plan, None, 0, full)
+    values = record_options.read(options, sample_set, energies, full)
+    values["progress"] = not quiet and sys.stderr.isatty()
+    output, gpu = values["output"], values["gpu"]
+    values["gpu"] = gpu.split(",") if gpu is not None else None
     if output is not None:
         require_place(output)
-    for target in (json_, profile):
+    for target in (json_, values["profile"]):
         if target is not None:
             require_output(target)
+    run_to_end(command, record_options.record_of(ExecOptions, values, ""), full, json_, quiet)
+
+
+def run_to_end(
+    command: Sequence[str | os.PathLike[str]],
+    options: ExecOptions,
+    full: Path | None,
+    json_: Path | None,
+    quiet: bool,
+) -> None:
+    """Runs a program, shows and writes its Results, and ends the command with the program's exit status."""
     number, stopped, status = 0, "", 0
     with ending_by_signals():
         try:
-            finished = run(
-                command,
-                gpu.split(",") if gpu is not None else None,
-                checkpoint_at=checkpoint_at,
-                checkpoint=checkpoint,
-                resume_from=resume_from,
-                output=output,
-                profile=profile,
-                functional=functional,
-                code=code,
-                tensor_arithmetic=tensor_arithmetic,
-                set=override_texts(set_),
-                threads=threads,
-                max_cycles=max_cycles,
-                timeout=timeout,
-                timeline=timeline,
-                power=energies or power,
-                clock=clock,
-                controller=sampling.controller,
-                plan=sampling.plan,
-                launches=launches,
-                capture_range=capture_range,
-                progress=not quiet and sys.stderr.isatty(),
-            )
+            finished = run(command, **options.keywords())
             results, stopped, status = finished.results, finished.stopped, finished.status
         except ProgramInterrupted as stop:
             results, number = stop.results, stop.number
             typer.echo("Interrupted.", err=True)
         with deferred_stop():
-            for found, place, file in zip(results, numbered(output), numbered(json_), strict=False):
-                result = sampling.compared(found)
+            for found, place, file in zip(results, numbered(options.output), numbered(json_), strict=False):
+                result = record_options.compared(found, full, options.plan)
                 if place is not None and result is not found:
                     result.save(place)
                 if not quiet:

@@ -1,4 +1,4 @@
-"""`simt gpus`: the shipped GPUs, one in full, two compared, the fields, and import from Accel-Sim."""
+"""`simt gpus`: the shipped GPUs, one in full, two compared, the fields, new cards, Accel-Sim's."""
 
 from __future__ import annotations
 
@@ -15,9 +15,29 @@ from rich.text import Text
 
 from simt.cli import COMMANDS
 from simt.errors import SpecError
+from simt.files import write_text
 from simt.hints import did_you_mean
-from simt.spec import Spec, available, describe, field_texts, from_gpgpusim, load_spec, write_toml
+from simt.spec import (
+    DataSheet,
+    Derivation,
+    Spec,
+    available,
+    derive,
+    describe,
+    field_texts,
+    from_gpgpusim,
+    load_spec,
+    peaks,
+    write_toml,
+)
 from simt.spec import to_json as spec_to_json
+
+NEW_EXAMPLES = """\b
+Examples:
+  simt gpus new --like rtx2060 --sms 68 --bandwidth 616GB/s --l2 5.5MB --clock 1545
+  simt gpus new --like rtx3070 --sms 48 --clock 1770 --bus-width 256 --memory-clock 19Gbit/s -o rtx3070ti.toml
+  simt gpus new --like l40s --clock 2505 --bandwidth 960GB/s --memory-clock 20Gbit/s --fp32 91.1
+"""
 
 app = typer.Typer(
     help=COMMANDS["gpus"],
@@ -45,12 +65,13 @@ def table(context: typer.Context) -> None:
                 f"{spec.clock.core_mhz:g}",
                 f"{spec.l2.slice.bytes * spec.address_map.slices / 2**20:g}",
                 str(spec.address_map.channels),
+                f"{peaks(spec).memory_gbs:,.0f}",
                 str(spec.dram.capacity_gib),
                 spec.description,
             ]
             for spec in specs
         ]
-        _print(["name", "cc", "SMs", "MHz", "L2 MiB", "channels", "GiB", "description"], rows)
+        _print(["name", "cc", "SMs", "MHz", "L2 MiB", "channels", "GB/s", "GiB", "description"], rows)
 
 
 @app.command()
@@ -126,8 +147,8 @@ def errors(
 ) -> None:
     """Compare GPUs with published values by simulating the same microbenchmarks."""
     # Imported here because it loads the engine.
+    from simt.progress import reporting
     from simt.run.overrides import override_texts
-    from simt.run.progress import reporting
     from simt.validate.specification import compare as compare_published
     from simt.validate.specification import mean_error, published_gpus, to_json
     from simt.validate.whole_programs import recorded
@@ -170,6 +191,87 @@ def errors(
         )
         for text in whole.get(name, ["unknown"]):
             typer.echo(f"{name}: whole programs: {text}")
+
+
+@app.command(epilog=NEW_EXAMPLES)
+def new(
+    like: Annotated[
+        str, typer.Option(metavar="GPU", help="A card of the same generation: a shipped GPU, or a TOML file.")
+    ],
+    sms: Annotated[str | None, typer.Option("--sms", metavar="N", help="SMs.")] = None,
+    clock: Annotated[
+        str | None, typer.Option("--clock", metavar="MHZ", help="Core clock: boost, or what it ran at.")
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option("--bandwidth", metavar="GB/S", help="Peak bandwidth of device memory.")
+    ] = None,
+    bus_width: Annotated[
+        str | None, typer.Option("--bus-width", metavar="BITS", help="Width of the memory's bus.")
+    ] = None,
+    memory_clock: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-clock",
+            metavar="MHZ",
+            help="Memory clock as the driver gives it, or the rate of a pin (14Gbit/s).",
+        ),
+    ] = None,
+    l2: Annotated[str | None, typer.Option("--l2", metavar="SIZE", help="L2, such as 5.5MB.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", metavar="SIZE", help="Device memory.")] = None,
+    tensor: Annotated[
+        str | None,
+        typer.Option("--tensor", metavar="TFLOPS", help="Peak of dense FP16 products accumulated in FP32."),
+    ] = None,
+    fp32: Annotated[
+        str | None, typer.Option("--fp32", metavar="TFLOPS", help="Peak of FP32, which is only compared.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="TOML file to write, which must not exist.")
+    ] = Path("my-gpu.toml"),
+) -> None:
+    """Derive a card from another one of its generation and from its data sheet.
+
+    Writes a TOML file with what is given and what follows from it: channels of memory, slices of the L2 and
+    their size, DRAM timings at another clock. Lists what does not follow, and warns of figures that
+    contradict each other.
+    """
+    texts = {
+        "sms": ("--sms", sms),
+        "core_mhz": ("--clock", clock),
+        "memory_gbs": ("--bandwidth", bandwidth),
+        "memory_bus_bits": ("--bus-width", bus_width),
+        "memory_mhz": ("--memory-clock", memory_clock),
+        "l2_bytes": ("--l2", l2),
+        "memory_bytes": ("--memory", memory),
+        "tensor_tflops": ("--tensor", tensor),
+        "fp32_tflops": ("--fp32", fp32),
+    }
+    sheet = DataSheet.read(
+        {key: text for key, (_, text) in texts.items()}, {key: flag for key, (flag, _) in texts.items()}
+    )
+    if output.exists():
+        raise SpecError(f"{output}: exists; name another file with --output, or remove it")
+    found = derive(like, sheet, name=output.stem)
+    write_text(output, found.to_toml(output.parent), SpecError)
+    _print_derivation(found)
+    typer.echo(f"wrote {output}: {load_spec(output)!r}")
+
+
+def _print_derivation(found: Derivation) -> None:
+    rows = [[each.path, _text(each.before), _text(each.value), each.source] for each in found.values]
+    _print(["field", found.like, "here", "source"], rows)
+    has = found.peaks
+    tensor = f", {has.tensor_tflops:,.1f} TFLOPS of dense FP16 products" if has.tensor_tflops else ""
+    typer.echo(
+        f"\npeaks: {has.fp32_tflops:,.2f} TFLOPS of FP32{tensor}; {has.memory_gbs:,.1f} GB/s of memory "
+        f"({has.memory_bus_bits} bits, {2 * has.memory_mhz / 1e3:.4g} Gbit/s a pin); "
+        f"{has.l2_bytes / 2**20:g} MB of L2 ({found.spec.address_map.slices} slices, {has.l2_gbs:,.0f} GB/s)"
+    )
+    typer.echo("\nnot derived")
+    _print(["field", "taken"], [[path, text] for path, text in found.kept.items()])
+    typer.echo()
+    for text in found.warnings:
+        typer.secho(f"warning: {text}", fg="yellow", err=True)
 
 
 @app.command("import")

@@ -14,10 +14,10 @@ from simt.files import require_output
 from simt.formatting import percent
 from simt.power.benchmarks import BENCHMARKS, choose
 from simt.power.energies import UNITS, Energies, load_energies
-from simt.power.fit import Fit, fit, mean_absolute, write_toml
+from simt.power.fit import EnergyFit, fit, mean_absolute, write_toml
 from simt.power.measure import Board, RealBoard, SimulatedBoard, measure
-from simt.power.measurements import Measurement, chosen, read_measurements, write_measurements
-from simt.run.progress import reporting
+from simt.power.measurements import PowerMeasurement, chosen, read_measurements, write_measurements
+from simt.progress import reporting
 from simt.validate.device import SimulatedDevice
 from simt.version import __version__
 
@@ -118,7 +118,7 @@ def fit_(
         console.print(f"wrote {output}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _show_values(console: Console, found: Fit) -> None:
+def _show_values(console: Console, found: EnergyFit) -> None:
     header = ["value", "before", "fitted", "unit", "+-", "from the rows"]
     shown = []
     for key, share in found.learned.items():
@@ -131,7 +131,7 @@ def _show_values(console: Console, found: Fit) -> None:
 
 
 def _show_rows(
-    console: Console, found: Fit, prior: Energies, rows: list[Measurement], fitted: set[str]
+    console: Console, found: EnergyFit, prior: Energies, rows: list[PowerMeasurement], fitted: set[str]
 ) -> None:
     header = ["row", "", "measured W", "before", "error", "after", "error"]
     shown = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,18 +16,19 @@ import typer
 from rich.console import Console
 
 from simt import program
-from simt.cli import COMMANDS, LIMIT_EXIT, ending_by_signals, run_options, sampling_options
-from simt.cli.sampling_options import SamplingOptions
+from simt.cli import COMMANDS, LIMIT_EXIT, ending_by_signals, record_options
 from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimtError, SimulationError
 from simt.files import require_output, write_text
 from simt.formatting import plural
+from simt.options import ExecOptions, GpuOptions, Options, TraceOptions
 from simt.result import Result
 from simt.result.files import dump
 from simt.run.interruption import Limits, deferred_stop, is_alarm, number_of, stoppable
 from simt.run.overrides import override_texts
 from simt.run.record import require_place
 from simt.simulate import simulate
+from simt.spec import load_spec
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -45,6 +46,7 @@ Examples:
   simt run traces/ --json - | jq '.totals.cycles'
   simt run program.py --gpu h100             a program with a function main(gpu)
   simt run kernel.cu --gpu h100              with kernel.py beside it: main(gpu, module)
+  simt run reduce.cu --gpu a100 -- -n 4096   with a main of its own: compiled by nvcc, run as by simt exec
   simt run gemm --gpu h100                   a ready example; simt run --examples lists them
   simt run resnet50 --size 64                a workload; simt run --workloads lists them
   simt run gemm --power --timeline 500       with energy and power (docs/power)
@@ -64,6 +66,7 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 
 
 @app.command(help=COMMANDS["run"], epilog=EXAMPLES, no_args_is_help=True)
+@record_options.takes(TraceOptions, GpuOptions)
 def run(
     path: Annotated[
         Path | None,
@@ -72,20 +75,11 @@ def run(
             "(.py, .cu, .ptx, .cubin, .fatbin), or the name of an example or a workload.",
         ),
     ] = None,
-    gpu: Annotated[
-        str, typer.Option("--gpu", help="GPU specification: a name listed by `simt gpus`, or a TOML file.")
-    ] = "qv100",
-    set_: run_options.Set = None,
-    kernels: Annotated[
-        str | None, typer.Option(help="Launches to simulate: ids, ranges, names, /regular expressions/.")
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="Arguments of a .cu program with its own main; after -- if they begin with -."),
     ] = None,
-    threads: run_options.Threads = 1,
-    max_cycles: run_options.MaxCycles = None,
-    timeout: run_options.Timeout = None,
-    timeline: run_options.Timeline = None,
-    power: run_options.Power = False,
-    energies: run_options.Energies = None,
-    clock: run_options.Clock = None,
+    energies: record_options.Energies = None,
     power_cap: Annotated[
         float | None,
         typer.Option(
@@ -94,13 +88,6 @@ def run(
             "several times.",
         ),
     ] = None,
-    output: run_options.Output = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue the interrupted run with this --output; caches start afresh."
-        ),
-    ] = False,
     json_: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Write the Result as one JSON object; - is stdout."),
@@ -112,9 +99,6 @@ def run(
         Path | None,
         typer.Option(metavar="FILE.py", help="Driver of a program not in Python: main(gpu, module)."),
     ] = None,
-    functional: run_options.Functional = False,
-    code: run_options.Code = "ptx",
-    tensor_arithmetic: run_options.TensorArithmetic = "hardware",
     size: Annotated[
         int | None, typer.Option(help="Size of a workload; by default the smallest that --workloads lists.")
     ] = None,
@@ -122,25 +106,10 @@ def run(
         bool, typer.Option("--workloads", help="List the workloads with their sizes.")
     ] = False,
     examples: Annotated[bool, typer.Option("--examples", help="List the ready examples.")] = False,
-    sample: run_options.Sample = None,
-    sample_set: run_options.SampleSet = None,
-    plan: run_options.Plan = None,
-    launches: run_options.Launches = None,
-    capture_range: run_options.CaptureRange = None,
-    verify: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENT",
-            help="Share of the launches cut short by --sample that are also simulated in full, such as 5%. "
-            "A program then runs a second time.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed for the launches that --verify chooses.")] = 0,
-    full: run_options.Full = None,
-    outside: Annotated[
-        bool, typer.Option("--outside", help="Allow a launch list to name files outside its folder.")
-    ] = False,
-    quiet: run_options.Quiet = False,
+    sample_set: record_options.SampleSet = None,
+    full: record_options.Full = None,
+    quiet: record_options.Quiet = False,
+    **options: Any,
 ) -> None:
     if examples:
         return _list_examples()
@@ -148,86 +117,35 @@ def run(
         return _list_workloads()
     if path is None:
         raise typer.BadParameter("a trace or a program is missing")
-    sampling = sampling_options.parse(sample, sample_set, plan, verify, seed, full)
+    values = record_options.read(options, sample_set, energies, full) | {"progress": not quiet}
     found = program.find_program(path)
+    output, functional = values["output"], values["functional"]
     if functional:
-        _require_functional(
-            path, found, writes=bool(output or json_ or perfetto_), timed=max_cycles is not None or resume
-        )
-    if found is not None and kernels is not None:
-        raise LaunchError(f"{path}: --kernels applies to traces only")
-    if found is None and tensor_arithmetic != "hardware":
-        raise LaunchError(f"{path}: --tensor-arithmetic applies to programs only; a trace holds no values")
-    if found is None and capture_range is not None:
-        raise LaunchError(f"{path}: --capture-range applies to programs only; a trace holds no ranges")
-    if output is not None:
-        require_place(output)
-    for file in (perfetto_, Path(json_) if json_ and json_ != "-" else None):
-        if file is not None:
-            require_output(file)
+        timed = values["max_cycles"] is not None or values["resume"]
+        _require_functional(path, found, writes=bool(output or json_ or perfetto_), timed=timed)
+    if isinstance(found, Path) and program.is_whole(found, driver):
+        others = {
+            "--resume": values.pop("resume"), "--power-cap": power_cap, "--size": size,
+            "--perfetto": perfetto_, "--json -": json_ == "-",
+        }  # fmt: skip
+        chosen = _options_of_exec(path, values, others)
+        return _run_whole_program(found, arguments or [], chosen, full, Path(json_) if json_ else None, quiet)
+    given, verified = _options_of(path, found, values, arguments)
+    _require_outputs(output, perfetto_, Path(json_) if json_ and json_ != "-" else None)
 
-    def once(core_mhz: float | None, output: Path | None) -> Result:
-        if found is None:
-            return simulate(
-                path,
-                gpu,
-                set=set_,
-                kernels=kernels,
-                threads=threads,
-                max_cycles=max_cycles,
-                timeout=timeout,
-                timeline=timeline,
-                power=energies or power,
-                clock=core_mhz,
-                progress=not quiet,
-                output=output,
-                resume=resume,
-                controller=sampling.controller,
-                plan=sampling.plan,
-                launches=launches,
-                verify=sampling.share,
-                seed=sampling.seed,
-                outside=outside,
-            )
-        make = partial(
-            _gpu,
-            gpu,
-            functional=functional,
-            code=code,
-            tensor_arithmetic=tensor_arithmetic,
-            set=override_texts(set_),
-            threads=threads,
-            timeline=timeline,
-            power=energies or power,
-            clock=core_mhz,
-            progress=not quiet,
-        )
-        kept = {
-            "max_cycles": max_cycles,
-            "output": output,
-            "resume": resume,
-            "launches": launches,
-            "capture_range": capture_range,
-        }
+    def once(options: Options) -> Result:
+        if isinstance(options, TraceOptions):
+            return simulate(path, **options.keywords())
+        assert isinstance(options, GpuOptions) and found is not None
         # With --json - what the program prints goes where the table does.
         with contextlib.redirect_stdout(sys.stderr if json_ == "-" else sys.stdout):
-            return _run_program(found, make, kept, driver, size, sampling, timeout)
-
-    def simulated() -> Result:
-        if power_cap is None:
-            return once(clock, output)
-        if resume or functional:
-            raise SimtError("--power-cap goes with neither --resume nor --functional")
-        result = _under_cap(once, gpu, set_, energies, clock, power_cap)
-        if output is not None:
-            result.save(output)
-        return result
+            return _run_program(found, options, driver, size, verified)
 
     with ending_by_signals():
         number = 0
         try:
             with stoppable():
-                result = simulated()
+                result = once(given) if power_cap is None else _under_cap(once, given, power_cap, output)
         except LimitReached as stop:
             result = stop.result
         except Interrupted as stop:
@@ -240,18 +158,87 @@ def run(
             limited = result.status in LIMITS
             if number or limited:
                 typer.echo("Interrupted." if number else f"Stopped: {result.status} reached.", err=True)
-                if not functional and result.status != "complete":
-                    _say_how_to_go_on(result, output)
-            elif not result.launches and not functional:
-                none = "; ".join(result.warnings) if launches or capture_range else "no kernel was launched"
-                typer.echo(f"{path}: {none}, so there is no Result.", err=True)
+            if not functional:
+                _say_what_is_left(path, result, output, stopped=bool(number or limited), region=given.region)
             if result.launches:
-                compared = sampling.compared(result)
+                compared = record_options.compared(result, full, given.plan)
                 if output is not None and compared is not result:
                     compared.save(output)
                 _deliver(compared, perfetto_, json_, quiet)
     if number or limited:
         raise typer.Exit(128 + number if number else LIMIT_EXIT)
+
+
+def _options_of(
+    path: Path, found: Path | Workload | None, values: dict[str, Any], arguments: list[str] | None
+) -> tuple[Options, _Verified]:
+    """The options of a trace (`found` is None) or a program, and what is verified of a program."""
+    if arguments:
+        raise LaunchError(
+            f"{path}: takes no arguments ({arguments[0]!r}); only a .cu program with its own main does"
+        )
+    if found is None:
+        refusal = f"{path}: {{}} applies to programs only; a trace holds neither values nor their ranges"
+        return record_options.record_of(TraceOptions, values, refusal), _Verified(0.0, 0)
+    verified = _Verified(values.pop("verify"), values.pop("seed"))
+    return record_options.record_of(GpuOptions, values, f"{path}: {{}} applies to traces only"), verified
+
+
+def _options_of_exec(path: Path, values: dict[str, Any], others: dict[str, Any]) -> ExecOptions:
+    """The options of a program with its own main. others: those it does not take, by what is given."""
+    as_by_exec = f"{path}: a program with its own main runs as by simt exec, without {{}}"
+    if unknown := [name for name, value in others.items() if value]:
+        raise LaunchError(as_by_exec.format(unknown[0]))
+    return record_options.record_of(ExecOptions, values, as_by_exec)
+
+
+def _require_outputs(output: Path | None, *files: Path | None) -> None:
+    """Refuses what cannot be written before anything is simulated."""
+    if output is not None:
+        require_place(output)
+    for file in files:
+        if file is not None:
+            require_output(file)
+
+
+def _say_what_is_left(
+    path: Path, result: Result, output: str | os.PathLike[str] | None, *, stopped: bool, region: Any
+) -> None:
+    """How a stopped run goes on, or why there is no Result."""
+    if stopped:
+        if result.status != "complete":
+            _say_how_to_go_on(result, output)
+    elif not result.launches:
+        none = "; ".join(result.warnings) if region else "no kernel was launched"
+        typer.echo(f"{path}: {none}, so there is no Result.", err=True)
+
+
+def _run_whole_program(
+    path: Path,
+    arguments: list[str],
+    options: ExecOptions,
+    full: Path | None,
+    json_: Path | None,
+    quiet: bool,
+) -> None:
+    """Compiles a program and runs it as `simt exec` does; exits as the program does."""
+    from simt.cli.exec import run_to_end
+    from simt.cuda.nvcc import LEAST_ARCH, compiled_program
+
+    assert isinstance(options.gpu, str)
+    overrides = override_texts(options.set)
+    spec = load_spec(options.gpu, overrides)
+    arch = max(spec.sm_version, LEAST_ARCH)
+    for file in (options.output, json_):
+        if file is not None:
+            (require_place if file is options.output else require_output)(Path(file))
+    with ending_by_signals(), compiled_program(path, arch) as program:
+        if arch != spec.sm_version and options.code == "ptx":  # else it would refuse the PTX
+            typer.echo(f"{path}: compiled for sm_{arch}, nvcc's oldest; {spec.name} executes that", err=True)
+            overrides = {**overrides, "sm_version": str(arch)}
+        shown = not quiet and sys.stderr.isatty()
+        given = replace(options, set=overrides, name=str(path), progress=shown)
+        run_to_end([program, *arguments], given, full, json_, quiet)
 
 
 def _list_examples() -> None:
@@ -286,49 +273,47 @@ def _require_functional(path: Path, found: Path | Workload | None, *, writes: bo
 
 
 def _under_cap(
-    once: Callable[[float | None, Path | None], Result],
-    gpu: str,
-    set_: list[str] | None,
-    energies: str | None,
-    clock: float | None,
-    cap: float,
+    once: Callable[[Options], Result], options: Options, cap: float, output: Path | None
 ) -> Result:
-    """The run at the highest clock whose power is under the cap; its warnings say what was tried."""
-    from simt.power import at_clock, load_energies, under_cap
-    from simt.spec import load_spec
+    """The run at the highest clock whose power is under the cap, saved; its warnings say what was tried."""
+    from simt.power import at_clock, energies_of, under_cap
 
-    spec = load_spec(gpu, override_texts(set_))
-    if clock is not None:
-        spec = load_spec(spec, at_clock(spec, clock))
-    capped = under_cap(lambda mhz: once(mhz, None), spec, load_energies(energies or spec.name), cap)
-    return replace(capped.result, warnings=(*capped.result.warnings, capped.sentence))
+    assert isinstance(options, (TraceOptions, GpuOptions))
+    if options.resume or (isinstance(options, GpuOptions) and options.functional):
+        raise SimtError("--power-cap goes with neither --resume nor --functional")
+    spec = load_spec(options.gpu, override_texts(options.set))
+    energies = energies_of(options.power or True, spec.name)
+    assert energies is not None
+    if options.clock is not None:
+        spec = load_spec(spec, at_clock(spec, options.clock))
+    capped = under_cap(lambda mhz: once(replace(options, clock=mhz, output=None)), spec, energies, cap)
+    result = replace(capped.result, warnings=(*capped.result.warnings, capped.sentence))
+    if output is not None:
+        result.save(output)
+    return result
 
 
-def _gpu(*arguments: Any, **options: Any) -> GPU:
-    from simt.gpu import GPU
+@dataclass(frozen=True)
+class _Verified:
+    """Which launches cut short a second run of a program simulates in full: a share of them, and a seed."""
 
-    return GPU(*arguments, **options)
+    share: float
+    seed: int
 
 
 def _run_program(
-    path: Path | Workload,
-    make: Callable[..., GPU],
-    kept: Mapping[str, Any],
-    driver: Path | None,
-    size: int | None,
-    sampling: SamplingOptions,
-    timeout: float | None,
+    path: Path | Workload, options: GpuOptions, driver: Path | None, size: int | None, verified: _Verified
 ) -> Result:
     """Runs a program, and a second time if launches are verified.
-
-    make: makes a GPU for it.
-    kept: options of the GPU whose Result is saved.
 
     Raises Interrupted with the finished launches; saves the finished launches before exceptions of the
     program propagate.
     """
-    limits = Limits(timeout=timeout)
-    device = make(controller=sampling.controller, plan=sampling.plan, **kept)
+    from simt.gpu import GPU
+
+    limits = Limits(timeout=options.timeout)
+    options = replace(options, timeout=None)
+    device = GPU(**options.keywords())
     result: Result | None = None
     try:
         with stoppable(limits.timeout_left):
@@ -350,14 +335,14 @@ def _run_program(
         raise
     except BaseException as error:  # of the program: raised again after the finished launches are saved
         if not isinstance(error, ResultError) and not device.functional:
-            _say_how_to_go_on(_saved(device, "failed"), kept["output"])
+            _say_how_to_go_on(_saved(device, "failed"), options.output)
         raise
-    if not sampling.share:
+    if not verified.share:
         return result
     try:
         with stoppable(limits.timeout_left):
-            result = _verified(
-                result, lambda gpu: program.run_program(path, gpu, driver, size), make, sampling
+            result = _verify(
+                result, lambda gpu: program.run_program(path, gpu, driver, size), options, verified
             )
     except KeyboardInterrupt as stop:
         if not is_alarm(number_of(stop)):
@@ -367,20 +352,20 @@ def _run_program(
     return result
 
 
-def _verified(
-    result: Result, run: Callable[[GPU], None], make: Callable[..., GPU], sampling: SamplingOptions
-) -> Result:
+def _verify(result: Result, run: Callable[[GPU], None], options: GpuOptions, verified: _Verified) -> Result:
     """The Result with the errors of some of the launches cut short, which a second run simulates in full."""
     from simt.control.accuracy import choose, verification, with_accuracy
+    from simt.gpu import GPU
 
-    wanted = choose(result, sampling.share, sampling.seed)
+    wanted = choose(result, verified.share, verified.seed)
     if not wanted:
         return result
-    again = make(plan=wanted)
+    again = GPU(**replace(options.in_full(), plan=wanted).keywords())
     with contextlib.redirect_stdout(io.StringIO()):  # its output has been printed already
         run(again)
-    verified = verification(result, again.result(), sampling.share, sampling.seed)
-    return with_accuracy(result, sampling.plan, verified)
+    found = verification(result, again.result(), verified.share, verified.seed)
+    assert not isinstance(options.plan, Collection)  # numbers of launches are for Python
+    return with_accuracy(result, options.plan, found)
 
 
 def _saved(device: GPU, status: str) -> Result:
@@ -403,12 +388,12 @@ def _deliver(result: Result, perfetto_: Path | None, json_: str | None, quiet: b
         sys.stdout.write(dump(result.to_json()) + "\n")
 
 
-def _say_how_to_go_on(result: Result, output: Path | None) -> None:
+def _say_how_to_go_on(result: Result, output: str | os.PathLike[str] | None) -> None:
     """Saves the finished launches if no output was given, and says where they are."""
     if not result.launches and not result.unfinished:
         typer.echo("No launch had finished.", err=True)
         return
-    saved = output or result.save(_free_name(Path("simt-interrupted")))
+    saved = Path(output) if output else result.save(_free_name(Path("simt-interrupted")))
     done, left = len(result.launches), len(result.unfinished)
     count = f"{done} of {done + left} launches" if left else plural(done, "launch")
     are = "is" if done == 1 and not left else "are"

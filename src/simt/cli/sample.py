@@ -24,13 +24,14 @@ from simt.errors import PlanError, ProfileError
 from simt.files import require_output, write_text
 from simt.formatting import percent, plural
 from simt.methods.from_text import summary
+from simt.options import DEFAULT_GPU
 from simt.profile import Profile, read_profile
 from simt.profile.kernel_table import left_out_sentences
 from simt.profile.source import Report
 from simt.program import SUFFIXES, examples, find_program, profiled
 from simt.run.interruption import stoppable
 from simt.sampling import Adaptive, Plan, Sampler, exports, plan_tables, registry
-from simt.sampling.compare import Comparison
+from simt.sampling.compare import SamplerComparison
 from simt.sampling.compare import compare as compare_methods
 from simt.sampling.results import Match, read_results
 from simt.workloads import WORKLOADS
@@ -134,7 +135,7 @@ def plan(
     stream: Stream = None,
     device: Device = None,
     process: Process = None,
-    gpu: OnGpu = "qv100",
+    gpu: OnGpu = DEFAULT_GPU,
     size: Size = None,
     driver: Driver = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Save the Plan (JSON).")] = None,
@@ -254,7 +255,7 @@ def compare(
     stream: Stream = None,
     device: Device = None,
     process: Process = None,
-    gpu: OnGpu = "qv100",
+    gpu: OnGpu = DEFAULT_GPU,
     size: Size = None,
     driver: Driver = None,
     output: Annotated[
@@ -439,7 +440,7 @@ def _show_rounds(sampler: Adaptive, measured: set[int], console: Console) -> Non
         say(repr(sampler.estimate_))
 
 
-def _show_comparison(found: Comparison, population: Profile, console: Console) -> None:
+def _show_comparison(found: SamplerComparison, population: Profile, console: Console) -> None:
     header, rows = plan_tables.comparison_rows(found)
     print_table(console, header, rows, plan_tables.COMPARISON_LEFT)
     say = _sayer(console)

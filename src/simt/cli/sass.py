@@ -18,6 +18,8 @@ from simt.cuda.ptxas import compiled_arch
 from simt.errors import SassError
 from simt.gpu.programs import target_of
 from simt.isa import table_for
+from simt.names import names_of
+from simt.options import DEFAULT_GPU
 from simt.result import LaunchResult, Result
 from simt.sass import Cubin, Instruction, disassemble
 from simt.sass.cubin import INSTRUCTION_BYTES
@@ -58,7 +60,7 @@ app = typer.Typer(
 
 
 @app.command("list", epilog=EXAMPLES)
-def list_(program: Program, gpu: Gpu = "a100", ptxas: Options = None) -> None:
+def list_(program: Program, gpu: Gpu = DEFAULT_GPU, ptxas: Options = None) -> None:
     """The kernels of a program: instructions, registers, memory, opcodes, and what simt does not execute."""
     console = Console()
     rows, opcodes, refused = [], Counter[str](), dict[str, str]()
@@ -106,8 +108,10 @@ def _share(part: int, whole: int) -> str:
 @app.command(epilog=EXAMPLES)
 def show(
     program: Program,
-    gpu: Gpu = "a100",
-    kernel: Annotated[str | None, typer.Option(help="Only this kernel.")] = None,
+    gpu: Gpu = DEFAULT_GPU,
+    kernel: Annotated[
+        str | None, typer.Option(help="Only this kernel: its name, mangled, demangled or plain.")
+    ] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Name the source line where it changes.")] = False,
     ptxas: Options = None,
     result: Annotated[
@@ -125,7 +129,7 @@ def show(
         begin = 0
         for each in cubin.kernels:
             found = code[each.name]
-            if kernel in (None, each.name):
+            if kernel is None or kernel in names_of(each.name):
                 notes = missing[each.name]
                 if launches is None:
                     _show(cubin, each.name, found, notes, lines)

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from simt.cli import COMMANDS, run_options
+from simt.cli import COMMANDS, record_options
 from simt.cli.tables import print_table
 from simt.errors import StudyError
 from simt.files import require_output, write_text
@@ -61,7 +61,7 @@ def run(
     list_: Annotated[
         bool, typer.Option("--list", help="Only list the points, and check what they are made of.")
     ] = False,
-    quiet: run_options.Quiet = False,
+    quiet: record_options.Quiet = False,
 ) -> None:
     """Simulate the points of a study that nobody has simulated yet.
 
@@ -133,7 +133,7 @@ def show(
 @app.command()
 def optimise(
     study: Described,
-    quiet: run_options.Quiet = False,
+    quiet: record_options.Quiet = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all trials.")] = None,
 ) -> None:
     """Search the values of a study for the best ones, as its table `search` says.

@@ -109,7 +109,7 @@ def info(
     _warn(trace.warnings)
 
 
-def _describe(command: traces.Copy | traces.Kernel, counts: bool) -> dict[str, Any]:
+def _describe(command: traces.Copy | traces.TraceKernel, counts: bool) -> dict[str, Any]:
     if isinstance(command, traces.Copy):
         return {"copy": {"address": command.address, "bytes": command.bytes}}
     names = ("id", "name", "grid", "block", "shared_bytes", "registers", "sm_version", "stream")

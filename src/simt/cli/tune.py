@@ -12,7 +12,7 @@ from simt.cli import COMMANDS
 from simt.cli.tables import print_table
 from simt.errors import TuneError
 from simt.files import require_output, write_text
-from simt.run.progress import reporting
+from simt.progress import reporting
 from simt.spec import write_toml
 from simt.tuner import report as reports
 from simt.tuner import tune

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from simt.cli import COMMANDS, run_options
+from simt.cli import COMMANDS, record_options
 from simt.cli.tables import print_table
 from simt.errors import ProfileError
 from simt.files import replacing, require_output
 from simt.formatting import percent
+from simt.options import Code, GpuOptions
 from simt.run.interruption import stoppable
 from simt.run.overrides import override_texts
+from simt.spec import load_spec
+from simt.spec.files import shipped_name
 from simt.validate import Correlation, page
 from simt.validate.correlate import CYCLES
-from simt.validate.recipes import Row, read_recipes, rows_of
+from simt.validate.own_rows import read_own_rows
+from simt.validate.recipes import Row, Use, read_recipes, rows_of
 from simt.validate.whole_programs import (
-    Outcome,
+    CORE,
+    RowOutcome,
     Setting,
     clock_settings,
     correlation,
+    recommended_code,
     record,
     run_rows,
     table,
@@ -31,12 +37,16 @@ from simt.validate.whole_programs import (
 EXAMPLES = """\b
 Examples, in a checkout of simt:
   simt validate programs --gpu h100-pcie --measured silicon/ --sources checkouts/
-  simt validate programs --gpu qv100 --code sass --suite polybench --limit 600
+  simt validate programs --gpu qv100 --suite polybench --limit 600
   simt validate programs --gpu titanv --only matmul --vary-clocks
+  simt validate programs --gpu my.toml --recipes validation/programs/rtx2060.toml
+
+Examples, anywhere:
+  simt validate programs --gpu my.toml --rows measured.csv
 """
 RECIPES = Path("validation/programs")
-CLOCKS = {"core": (0.9, 1.05), "dram": (0.9, 1.05)}
-"""Factors of --vary-clocks."""
+FACTORS = {"core": (0.9, 1.05), "dram": (0.9, 1.05)}
+"""Of clocks, for --vary-clocks."""
 
 app = typer.Typer(
     help=COMMANDS["validate"],
@@ -52,17 +62,37 @@ def _root() -> None:
 
 
 @app.command(epilog=EXAMPLES)
+@record_options.takes(GpuOptions, only=("set", "threads"))
 def programs(
-    gpu: Annotated[str, typer.Option(help="A shipped GPU that has recipes.")],
-    code: run_options.Code = "ptx",
+    gpu: Annotated[str, typer.Option(help="A shipped GPU that has recipes, or a TOML file.")],
+    rows_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="A CSV file of your own in place of recipes: program, arguments, and ns, us, ms, s, cycles "
+            "or counters (docs/whole-programs.md).",
+        ),
+    ] = None,
+    code: Annotated[
+        Code | None,
+        typer.Option(
+            help="What is executed; by default machine code where it can be made and executed, else PTX."
+        ),
+    ] = None,
     suite: Annotated[list[str] | None, typer.Option(help="Only this suite; repeatable.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Only rows whose name has this text; repeatable.")
     ] = None,
     use: Annotated[
-        Literal["tuning", "held-out", "judging"], typer.Option(help="Which rows: see docs/whole-programs.md.")
-    ] = "tuning",
-    recipes: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the recipes.")] = RECIPES,
+        Use | None, typer.Option(help="Which rows: see docs/whole-programs.md.", show_default="tuning")
+    ] = None,
+    recipes: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR|FILE", help="Folder of the recipes, or those of the card whose values are meant."
+        ),
+    ] = RECIPES,
     sources: Annotated[
         Path | None,
         typer.Option(metavar="DIR", envvar="SIMT_PROGRAMS", help="Folder with a checkout of each source."),
@@ -78,8 +108,6 @@ def programs(
     sample: Annotated[
         int, typer.Option(min=1, metavar="N", help="Only every Nth row of each program, by measured time.")
     ] = 1,
-    set_: run_options.Set = None,
-    threads: run_options.Threads = 1,
     vary_clocks: Annotated[
         bool, typer.Option("--vary-clocks", help="Also with other core and DRAM clocks.")
     ] = False,
@@ -88,9 +116,10 @@ def programs(
     ] = False,
     outliers: Annotated[int, typer.Option(min=0, help="How many of the largest errors to list.")] = 15,
     html: Annotated[Path | None, typer.Option(help="Write the correlator's page.")] = None,
-    quiet: run_options.Quiet = False,
+    quiet: record_options.Quiet = False,
+    **options: Any,
 ) -> None:
-    """Simulate programs whose times on real GPUs are published, and compare.
+    """Simulate programs whose times on real GPUs are published, or measured by you, and compare.
 
     Neither the programs nor the measured values come with simt: the recipes say where they are found.
     Finished rows are kept and not simulated again. A row that takes longer than the limit is reported as not
@@ -99,17 +128,35 @@ def programs(
     if html is not None:
         require_output(html)
     console = Console()
-    rows = _rows(gpu, suite, only, use, recipes, measured, sources, sample)
-    overrides = override_texts(set_)
-    settings = clock_settings(gpu, CLOCKS if vary_clocks else {}, overrides)
-    found: dict[str, list[Outcome]] = {}
+    overrides = override_texts(options["set"])
+    spec = load_spec(gpu, overrides)
+    code = code or recommended_code(spec)
+    if record_ and (rows_file is not None or recipes.suffix or shipped_name(gpu) is None):
+        raise ProfileError("--record is for a shipped GPU with its own recipes")
+    if rows_file is None:
+        origin = f"{use or 'tuning'} rows of {recipes}"
+        rows = _rows(gpu, suite, only, use or "tuning", recipes, measured, sources, sample)
+    elif use is None:
+        origin, rows = str(rows_file), _of(read_own_rows(rows_file, gpu), suite, only, sample)
+    else:
+        raise ProfileError(f"--use {use}: chooses among rows of recipes, expected without --rows")
+    if not rows:
+        raise ProfileError(f"{origin}: no row of this suite and name")
+    if vary_clocks and not any(row.measured for row in rows):
+        raise ProfileError(f"--vary-clocks: {origin} has counters only, expected times")
+    setting = Setting(out, sources, code, limit, overrides, options["threads"])
+    found: dict[str, list[RowOutcome]] = {}
     with stoppable():
-        for name, values in settings.items():
-            setting = Setting(out, sources, code, limit, values, threads)
-            found[name] = run_rows(rows, setting, lambda each: None if quiet else _tell(each))
-    outcomes = found["as specified"]
-    with replacing(out / f"{gpu}-{code}-{use}.parquet") as temporary:
+        for name, varied in clock_settings(setting, rows, FACTORS if vary_clocks else {}).items():
+            found[name] = run_rows(rows, varied, lambda each: None if quiet else _tell(each))
+    outcomes = found["as stated"]
+    with replacing(out / f"{spec.name}-{code}-{outcomes[0].use}.parquet") as temporary:
         table(outcomes).write_parquet(temporary)
+    title = f"{spec.name}, {'machine code' if code == 'sass' else 'PTX'}: {origin}"
+    console.print(title, highlight=False, soft_wrap=True)
+    for clock in dict.fromkeys(row.recipe.table.clock for row in rows):
+        if clock and CORE not in overrides:
+            console.print(f"core clock {clock}", highlight=False, soft_wrap=True)
     _not_counted(console, outcomes)
     pairs = correlation(outcomes)
     _show(console, pairs)
@@ -117,10 +164,10 @@ def programs(
         for each in record(outcomes):
             console.print(f"recorded: {each}", highlight=False, soft_wrap=True)
     _outliers(console, outcomes, outliers)
-    if vary_clocks:
+    if len(found) > 1:
         _clocks(console, found)
     if html is not None:
-        page.write(pairs, html, f"{gpu}, {code}: {use} rows of {recipes}")
+        page.write(pairs, html, title)
         console.print(f"wrote {html}", highlight=False, soft_wrap=True)
 
 
@@ -134,26 +181,30 @@ def _rows(
     sources: Path | None,
     sample: int,
 ) -> list[Row]:
+    """Those of recipes."""
     found = []
     for recipe in read_recipes(recipes, gpu):
         if recipe.use == use and (not suite or recipe.suite in suite):
-            rows = [
-                row
-                for row in rows_of(recipe, measured, sources)
-                if not only or any(text in row.name for text in only)
-            ]
-            found += sorted(rows, key=lambda row: row.measured)[::sample]
-    if not found:
-        raise ProfileError(f"{recipes / gpu}.toml: no {use} row of this suite and name")
+            found += _of(rows_of(recipe, measured, sources), suite, only, sample)
     return found
 
 
-def _tell(each: Outcome) -> None:
-    error = f"{100 * each.error:+7.1f} %" if each.status == "done" else each.status
+def _of(rows: list[Row], suite: list[str] | None, only: list[str] | None, sample: int) -> list[Row]:
+    """Every Nth of those of the suites and names, by measured time."""
+    found = [
+        row
+        for row in rows
+        if (not suite or row.recipe.suite in suite) and (not only or any(text in row.name for text in only))
+    ]
+    return sorted(found, key=lambda row: row.measured)[::sample]
+
+
+def _tell(each: RowOutcome) -> None:
+    error = f"{100 * each.error:+7.1f} %" if each.status == "done" and each.measured else each.status
     typer.echo(f"{each.suite} {each.row}: {error}  ({each.host_seconds:.1f} s)", err=True)
 
 
-def _not_counted(console: Console, outcomes: list[Outcome]) -> None:
+def _not_counted(console: Console, outcomes: list[RowOutcome]) -> None:
     late = [o for o in outcomes if o.status == "limit"]
     if late:
         first = f"{late[0].suite} {late[0].row}"
@@ -195,8 +246,8 @@ def _show(console: Console, pairs: Correlation) -> None:
     print_table(console, header, rows, {0, 1})
 
 
-def _outliers(console: Console, outcomes: list[Outcome], most: int) -> None:
-    worst = sorted((o for o in outcomes if o.counts), key=lambda o: -abs(o.error))[:most]
+def _outliers(console: Console, outcomes: list[RowOutcome], most: int) -> None:
+    worst = sorted((o for o in outcomes if o.counts and o.measured), key=lambda o: -abs(o.error))[:most]
     if worst:
         console.print("\nlargest errors", style="bold")
         print_table(
@@ -216,10 +267,16 @@ def _outliers(console: Console, outcomes: list[Outcome], most: int) -> None:
         )
 
 
-def _clocks(console: Console, found: dict[str, list[Outcome]]) -> None:
+def _clocks(console: Console, found: dict[str, list[RowOutcome]]) -> None:
+    """Errors at each clock, of the rows that were run and count at all of them."""
+    counted = [{o.row for o in outcomes if o.counts and o.measured} for outcomes in found.values()]
+    common = set.intersection(*counted)
+    if not common:
+        return
     rows, errors = [], []
     for name, outcomes in found.items():
-        (row,) = correlation(outcomes).only([CYCLES]).agreement().to_dicts()
+        pairs = correlation(o for o in outcomes if o.row in common).only([CYCLES])
+        (row,) = pairs.agreement().to_dicts()
         errors.append(row["mae"])
         rows.append([name, f"{row['n']:,}", *(percent(row[key], 1) for key in ("mae", "median", "bias"))])
     console.print("\nother clocks", style="bold")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
     from simt import _engine
+    from simt.engine_types import DecodedInstruction
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ class LaunchCode:
         return self._source.basic_blocks()
 
     @cached_property
-    def instructions(self) -> list[dict[str, Any]]:
+    def instructions(self) -> list[DecodedInstruction]:
         """The static instructions: pc, opcode, unit, registers as (index, file, width), ..."""
         return self._source.instructions()
 

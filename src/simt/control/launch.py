@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from simt.errors import ControlError
 from simt.result.launch import LaunchResult
 from simt.result.sampled import Sampled
 
+if TYPE_CHECKING:
+    from simt.engine_types import ControlAnswer, RawLaunch
+
 _SKIPPED = (
     "skipped_ctas",
     "skipped_warp_instructions",
@@ -37,8 +40,6 @@ _SKIPPED = (
     "skipped_dram_sectors",
 )
 _PLACES = {name: i for i, name in enumerate(_engine.OBSERVED)}
-Answer = dict[str, Any]
-"""A decision, with the field names that the engine expects (engine/bindings/control.cpp)."""
 
 
 class _Observed(Mapping[str, int]):
@@ -116,7 +117,9 @@ class LaunchControl:
     def blocks(self) -> bool:
         return bool(self._controller.blocks)
 
-    def begin(self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int) -> Answer | None:
+    def begin(
+        self, source: _engine.InstructionSource, warps_per_cta: int, ctas_per_sm: int
+    ) -> ControlAnswer | None:
         if isinstance(source, _engine.PairedWarps):  # warps of the engine are not those of the input
             self._known["warp_instructions"] = None
         self._order_matters = source.order_matters
@@ -148,7 +151,7 @@ class LaunchControl:
         sm_warp_cycles: bytes,
         l2_free_lines: int,
         skipped: tuple[int, int, int, int],
-    ) -> Answer | None:
+    ) -> ControlAnswer | None:
         values = np.frombuffer(counters, np.uint64)
         self._interval = Interval(
             index,
@@ -172,20 +175,20 @@ class LaunchControl:
 
     # --- after the launch -------------------------------------------------------------------------------
 
-    def finish(self, raw: dict[str, Any], result: LaunchResult) -> LaunchResult:
+    def finish(self, raw: RawLaunch, result: LaunchResult) -> LaunchResult:
         """The launch's result, with totals in place of the part that was not simulated; the controller sees
         it.
 
         raw: the engine's record of the launch. result: made from it, with cycles shifted by the projected
             cycles of the launches before.
         """
-        view = self._view
-        assert view is not None
+        view, simulated = self._view, raw["sampled"]
+        assert view is not None and simulated is not None
         kind: Literal["full", "stop", "skip", "predict"] = "full"
         at_cycle: int | None = None
-        decisions = raw["sampled"]["decisions"]
+        decisions = simulated["decisions"]
         for cycle, decided, _ in decisions:
-            if decided == "skip" and not raw["sampled"]["skipped_ctas"]:
+            if decided == "skip" and not simulated["skipped_ctas"]:
                 continue
             if kind == "full" or decided == "stop":
                 kind, at_cycle = decided, cycle
@@ -195,7 +198,7 @@ class LaunchControl:
             decision=kind,
             reason="; ".join(dict.fromkeys(reason for _, _, reason in decisions if reason)),
             at_cycle=at_cycle,
-            cycles=raw["sampled"]["detailed_cycle"] - raw["start_cycle"],
+            cycles=simulated["detailed_cycle"] - raw["start_cycle"],
             ctas=result.engine["ctas_finished"],
             warp_instructions=result.engine["warp_instructions"],
             thread_instructions=result.engine["thread_instructions"],
@@ -205,7 +208,7 @@ class LaunchControl:
             why = "its CTAs influence each other, so none can be left out" if refused else ""
             result = replace(result, sampled=replace(sampled, reason=why or self._controller.why_full))
         else:
-            view = self._with_executed(view, raw["sampled"]["executed"], result)
+            view = self._with_executed(view, simulated["executed"], result)
             now = self._interval if kind == "stop" else self._at_end(result, sampled.cycles)
             with self._named("project" if kind in ("stop", "skip") else "extrapolate"):
                 if kind == "predict":
@@ -247,7 +250,7 @@ class LaunchControl:
         last = Interval(before.index + 1, min(before.end, end), end, counters, difference)
         return replace(last, **{name: getattr(before, name) for name in _SKIPPED})
 
-    def _answer(self, decision: Decision, view: LaunchView, at_begin: bool) -> Answer | None:
+    def _answer(self, decision: Decision, view: LaunchView, at_begin: bool) -> ControlAnswer | None:
         if isinstance(decision, GoOn):
             return None
         if isinstance(decision, Stop):
@@ -275,7 +278,7 @@ class LaunchControl:
                 f"Predict with {' and '.join(given) or 'nothing'}, "
                 f"expected one of warp_cycles, block_cycles and launch_cycles"
             )
-        answer: Answer = {"kind": 3, "reason": decision.reason, "residents": decision.residents}
+        answer: ControlAnswer = {"kind": 3, "reason": decision.reason, "residents": decision.residents}
         cycles = np.atleast_1d(np.asarray(getattr(decision, given[0]), np.float64))
         if not np.all(np.isfinite(cycles)) or np.any(cycles < 0):
             raise self._error(f"Predict with {given[0]} that are negative or not finite")
@@ -285,7 +288,9 @@ class LaunchControl:
                 raise self._error(f"Predict with {cycles.size} block_cycles; the kernel has {wanted} blocks")
             answer["block_cycles"] = cycles.tolist()
         else:
-            answer[given[0]] = max(1.0, float(cycles[0]))
+            answer["warp_cycles" if decision.launch_cycles is None else "launch_cycles"] = max(
+                1.0, float(cycles[0])
+            )
         if decision.launch_cycles is not None and not at_begin:
             raise self._error("Predict with launch_cycles answers begin() only")
         shared = decision.contention

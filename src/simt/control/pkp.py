@@ -223,19 +223,11 @@ class PKP(Controller):
     def _past_changes(self, interval: Interval) -> bool:
         if self.trend is None:
             return True
-        if not self._waves.seen:
-            self._changes = "fewer than two waves of CTAs had finished"
-            return False
-        half = self._half_width(interval, self._launch)
-        if half > self.error:
-            self._changes = f"the cycles would have been uncertain by {half:.1%}"
-            return False
-        self._changes = self._trends.found(self._waves.begin, self.trend)
+        instructions = total_instructions(self._launch, interval.counters)
+        self._changes = self._waves.undecided(instructions, self.error) or self._trends.found(
+            self._waves.begin, self.trend
+        )
         return not self._changes
-
-    def _half_width(self, now: Interval, launch: LaunchView) -> float:
-        """Of the 95 % interval of the cycles, relative to them. launch: with what is known by now."""
-        return self._waves.half_width(total_instructions(launch, now.counters))
 
     @property
     def _below_wave(self) -> bool:
@@ -245,7 +237,7 @@ class PKP(Controller):
         found = project(launch, now, *self._representative(now), self.projection, self.tail)
         if self.trend is None:
             return found
-        half = self._half_width(now, launch)
+        half = self._waves.half_width(total_instructions(launch, now.counters))
         reason = f"{self._why}; cycles ± {half:.1%}"
         return replace(found, half_widths={"cycles": half}, reason=reason)
 

@@ -26,14 +26,16 @@ class Waves:
     The first wave, which begins with cold caches and has no predecessor, does not count.
 
     _PRIOR and the other constants were chosen on the development half and the fresh kernels of
-    benchmarks/systematic_study.py, FEWEST at the first look at benchmarks/few_waves_study.py.
+    systematic_study.py in docs/records/scripts/, FEWEST at the first look at its few_waves_study.py.
 
-    previewed: of the launch; None: unknown; its largest CTA is then taken to be twice as large as the mean.
+    previewed: of the launch; None: unknown; its largest CTA is then taken to be at least twice as large as
+        the mean. So it is if CTAs influence each other: those of a preview run before others have written.
     """
 
     def __init__(self, launch: LaunchView, previewed: Previewed | None) -> None:
         self._launch = launch
-        self._unequal = 1.0 if previewed is None else previewed.unequal(launch.cta_count)
+        unequal = 0.0 if previewed is None else previewed.unequal(launch.cta_count)
+        self._unequal = max(1.0, unequal) if previewed is None or launch.order_matters else unequal
         self._size = self._wave = launch.wave_size
         self._now: tuple[int, Mapping[str, int]] = (0, {})
         self.forget()
@@ -92,6 +94,22 @@ class Waves:
     def _residence(self, rate: float, instructions: float) -> float:
         """Core cycles of a CTA (Little's law)."""
         return self._wave * instructions / self._launch.cta_count / rate
+
+    def undecided(self, instructions: float, error: float) -> str:
+        """Why the rest of a launch with this many warp instructions cannot be left out; empty if it can.
+
+        After the last CTA has been dispatched, the end is left, in which the GPU empties: of that, the waves
+        show nothing.
+
+        error: largest half width with which it can.
+        """
+        if not self.seen:
+            return "fewer than two waves of CTAs had finished"
+        _, counters = self._now
+        if counters["ctas"] == self._launch.cta_count:
+            return "all CTAs had been dispatched"
+        half = self.half_width(instructions)
+        return f"the cycles would have been uncertain by {half:.1%}" if half > error else ""
 
     def half_width(self, instructions: float) -> float:
         """Of the 95 % interval of `cycles`, relative to them; infinite if no wave counts.

@@ -22,7 +22,7 @@ _DRAM = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WhatIfOutcome:
     """The outcome for one launch.
 
     decision: `full`, `stop` or `skip`; reason: the controller's.
@@ -63,7 +63,7 @@ class WhatIf:
 
     controller: str
     settings: dict[str, Any]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[WhatIfOutcome, ...]
 
     @property
     def error(self) -> float:
@@ -161,7 +161,7 @@ def sweep(result: Result, controllers: Sequence[Controller]) -> list[WhatIf]:
     return [what_if(result, controller) for controller in controllers]
 
 
-def _launch(launch: LaunchResult, result: Result, shared: Controller, known: bool) -> Outcome:
+def _launch(launch: LaunchResult, result: Result, shared: Controller, known: bool) -> WhatIfOutcome:
     if launch.sampled is not None and launch.sampled.decision != "full":
         raise ResultError(
             f"launch {launch.id} is sampled itself ({launch.sampled.method}); simulate it in full"
@@ -212,7 +212,7 @@ def _launch(launch: LaunchResult, result: Result, shared: Controller, known: boo
     partial = stop is not None or skipped > 0
     projection = controller.project(view, now) if partial else None
     body = launch.cycles - launch.launch_latency
-    outcome = Outcome(
+    outcome = WhatIfOutcome(
         index=launch.index,
         id=launch.id,
         name=launch.name,

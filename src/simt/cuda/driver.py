@@ -65,7 +65,7 @@ class Driver:
         return values[0] if len(values) == 1 else values or None
 
 
-class Device:
+class DriverDevice:
     """A GPU of this machine, with its primary context, current in the thread that makes it. Closes as a
     context manager.
 
@@ -83,7 +83,7 @@ class Device:
         self._open = True
         self.driver.call("cuCtxSetCurrent", context)
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> DriverDevice:
         return self
 
     def __exit__(

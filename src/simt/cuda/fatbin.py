@@ -22,6 +22,7 @@ from simt.errors import CompileError, ImageError, PtxError, ToolkitError
 from simt.files import require_regular
 
 from .cubin_module import CubinModule, code_arch, code_needed, code_runs_on, successor_of
+from .device_runtime import SYSTEM, is_of_runtime
 from .image import Image
 from .ptx_module import PtxModule, arch_number, runs_on
 from .ptxas import machine_code
@@ -43,7 +44,9 @@ _FLAG_LZ4, _FLAG_ZSTD = 0x2000, 0x8000
 _MOST_TEXT = 1 << 30
 _PIECE = 1 << 20
 _CUDA_MACHINE = 190
-_DEBUG_PTX = b".nv_debug_ptx_txt"
+_DEBUG_PTX = ".nv_debug_ptx_txt"
+_PARAMETERS = ".nv.constant0."
+"""Begins the name of a kernel's section; its constant bank 0 holds its parameters."""
 
 Buffer = bytes | mmap.mmap
 
@@ -225,12 +228,9 @@ def _of_cubin(data: Buffer, name: str, arch: str, code: str) -> tuple[list[Image
     """As `images_in`, of a cubin."""
     found: set[str] = set()
     if code == "ptx":
-        texts: list[Image] = []
-        for text in _debug_ptx(data, name):
-            module = PtxModule.from_text(text, name)
-            texts += [module] * module.runs_on(arch)
-        if texts:
-            return texts, found
+        units = [PtxModule.from_text(text, name) for text in _debug_ptx(data, name)]
+        if units and all(unit.runs_on(arch) for unit in units) and _is_whole(units, data, name):
+            return list(units), found
     cubin = CubinModule.parse(data[:], name)
     if cubin.runs_on(arch):
         return [cubin], found
@@ -333,9 +333,33 @@ def is_cubin(data: Buffer) -> bool:
     return data[:4] == ELF_MAGIC and data[18:20] == _CUDA_MACHINE.to_bytes(2, "little")
 
 
+def _is_whole(units: list[PtxModule], data: Buffer, name: str) -> bool:
+    """Whether the PTX that a cubin keeps is that of all its code: linked units may have been compiled without
+    the options that keep theirs."""
+    named = {function for unit in units for function in unit.functions}
+    there = {function for unit in units for function, has_code in unit.functions.items() if has_code}
+    kernels = {kernel for unit in units for kernel in unit.kernels}
+    own = {
+        title.removeprefix(_PARAMETERS)
+        for title, _, _ in _sections(data, name)
+        if title.startswith(_PARAMETERS)
+    }
+    functions = {function for function in named - there if function not in SYSTEM}
+    return not functions and all(kernel in kernels or is_of_runtime(kernel) for kernel in own)
+
+
 def _debug_ptx(data: Buffer, name: str) -> list[str]:
     """The PTX that `nvcc -G` and -lineinfo keep in a cubin, with NUL for line ends: a section for each linked
     unit; nvJitLink adds a number to the names of the sections."""
+    return [
+        data[offset : offset + size].replace(b"\0", b"\n").decode(errors="replace")
+        for title, offset, size in _sections(data, name)
+        if title == _DEBUG_PTX or title.startswith(f"{_DEBUG_PTX}.")
+    ]
+
+
+def _sections(data: Buffer, name: str) -> list[tuple[str, int, int]]:
+    """The sections of a cubin, none of other files: name, offset and size of each."""
     if not is_cubin(data):
         return []
     end = len(data)
@@ -350,8 +374,9 @@ def _debug_ptx(data: Buffer, name: str) -> list[str]:
     found = []
     for title, offset, size in rows:
         begin = rows[names][1] + title
-        if data[begin : begin + len(_DEBUG_PTX) + 1] in (_DEBUG_PTX + b"\0", _DEBUG_PTX + b"."):
-            found.append(data[offset : offset + size].replace(b"\0", b"\n").decode(errors="replace"))
+        found.append(
+            (data[begin : max(begin, data.find(b"\0", begin))].decode(errors="replace"), offset, size)
+        )
     return found
 
 

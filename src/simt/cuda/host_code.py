@@ -47,7 +47,7 @@ class Declaration:
     """The namespace that it stands in, such as "a::b::"."""
 
 
-class Source:
+class HostSource:
     """One file. `left_out` are declarations and lines that the compiler does not see."""
 
     def __init__(self, text: str, marks: Iterable[str] = ()) -> None:
@@ -251,7 +251,7 @@ def _without_template(head: str) -> str:
     return text
 
 
-def instances(files: Iterable[Source]) -> list[str]:
+def instances(files: Iterable[HostSource]) -> list[str]:
     """Instances of kernel templates of any file, as launched by the host code of any file."""
     every = list(files)
     found = {

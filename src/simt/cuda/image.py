@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import linecache
-import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from simt.errors import ImageError
+from simt.names import named_by, names_of, short_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,8 +57,8 @@ class Image(ABC):
         """The same with every product and sum rounded separately. Raises `error` if that is not possible."""
 
     def kernel(self, name: str) -> str:
-        """The name in the program of a kernel that is asked for by that name, by a name expression or by its
-        C++ name without parameters (`saxpy`, `space::saxpy`).
+        """The name in the program of a kernel that is asked for by that name, by a name expression, or by any
+        other of its names (`simt.names.names_of`).
 
         Raises:
             ImageError: there is no such kernel, or several that differ in parameters or template arguments.
@@ -67,14 +68,16 @@ class Image(ABC):
             return name
         if name in self.names:
             return self.names[name]
-        matches = [kernel for kernel in kernels if _plain_name(kernel) == name]
+        matches = named_by(name, kernels)
         if len(matches) == 1:
             return matches[0]
-        known = ", ".join([*self.names, *(_plain_name(kernel) or kernel for kernel in kernels)]) or "none"
         if matches:
             raise self.error(
                 f"{self.name}: {name!r} is several kernels: {', '.join(matches)}: ask for one of them"
             )
+        shared = Counter(map(short_name, kernels))
+        own = (names_of(x)[1] if shared[short_name(x)] > 1 else short_name(x) for x in kernels)
+        known = ", ".join([*self.names, *own]) or "none"
         raise self.error(f"{self.name}: no kernel {name!r}; there are: {known}{self.missing_hint}")
 
     def source_text(self, file: str, line: int) -> str:
@@ -83,26 +86,3 @@ class Image(ABC):
         file, line: as the program has them.
         """
         return linecache.getline(file, line).rstrip() if file else ""
-
-
-def _plain_name(mangled: str) -> str | None:
-    """The qualified name in a mangled C++ name (Itanium C++ ABI, 5.1.2) that has no template arguments."""
-    if not mangled.startswith("_Z"):
-        return None
-    nested = mangled.startswith("_ZN")
-    place, parts = (3 if nested else 2), []
-    while length := re.compile(r"\d+").match(mangled, place):
-        end = length.end() + int(length[0])
-        if end > len(mangled):
-            return None
-        parts.append(mangled[length.end() : end])
-        place = end
-        if not nested:
-            break
-    if (
-        not parts
-        or mangled[place : place + 1] in ("I", "B")
-        or (nested and mangled[place : place + 1] != "E")
-    ):
-        return None
-    return "::".join(parts)

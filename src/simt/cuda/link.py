@@ -12,13 +12,11 @@ from typing import Any
 from simt import _engine
 from simt.errors import PtxError
 
-from .device_runtime import calls_in, refuse_launches
+from .device_runtime import SYSTEM, calls_in, refuse_launches
 from .load import load
 from .ptx_module import PtxModule, arch_number, runs_on
 
 _RELOCATABLE = "--relocatable-device-code=true"  # keeps functions that only other units call
-_SYSTEM = frozenset({"vprintf", "__assertfail", "__assert_fail", "malloc", "free"})
-"""Functions that the simulator provides (engine/functional/ops_system.cpp)."""
 _QUIET = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _PREAMBLE = re.compile(r"^[ \t]*\.(?:version|target|address_size)\b[^\n]*", re.MULTILINE)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d+)\.(\d+)", re.MULTILINE)
@@ -158,7 +156,7 @@ def _renamed(names: set[str], taken: set[str], number: int) -> dict[str, str]:
 def _resolve(units: Sequence[_Unit]) -> None:
     """Checks that every name has one definition."""
     strong: dict[str, _Symbol] = {}
-    defined = {name for unit in units for name in unit.aliases} | _SYSTEM
+    defined = {name for unit in units for name in unit.aliases} | SYSTEM
     for symbol in (s for unit in units for s in unit.symbols if s.defined):
         defined.add(symbol.name)
         if symbol.linkage == "weak" or (symbol.linkage != "visible" and not symbol.entry):
@@ -173,7 +171,7 @@ def _resolve(units: Sequence[_Unit]) -> None:
         own = {s.name for s in unit.symbols if s.defined}
         public = {s.name for u in units for s in u.symbols if s.defined and s.linkage != "internal"}
         for symbol in unit.symbols:
-            missing = symbol.name not in own | public | unit.aliases | defined & _SYSTEM
+            missing = symbol.name not in own | public | unit.aliases | defined & SYSTEM
             if not symbol.defined and missing and not symbol.name.startswith("cuda"):
                 hidden = [s.place for u in units for s in u.symbols if s.name == symbol.name and s.defined]
                 where = f"; {hidden[0]} has one that is not `.visible`" if hidden else ""

@@ -6,8 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from simt.errors import PtxError
-from simt.files import require_regular
+from simt.errors import ImageError, PtxError
+from simt.files import AMD_CODE, is_amd_code, require_regular
 
 from .cubin_module import CubinModule
 from .fatbin import Buffer, images_in, is_cubin, mapped, read_fatbins
@@ -66,6 +66,8 @@ def load_images(
 
 
 def _images(data: Buffer, name: str, arch: str, code: str) -> list[Image]:
+    if is_amd_code(data[:24]):
+        raise ImageError(f"{name}: is {AMD_CODE}")
     if is_cubin(data):
         return [CubinModule.parse(bytes(data), name)]
     return images_in(data, name, arch, code)

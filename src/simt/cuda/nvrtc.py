@@ -16,7 +16,7 @@ from simt.cache import cache_directory, write_whole
 from simt.errors import CompileError, ToolkitError
 
 from .headers import NO_HOST, PRELUDE, STANDARD_LIBRARY, standard_headers
-from .host_code import Source, has_host_code, instances, marking_macros
+from .host_code import HostSource, has_host_code, instances, marking_macros
 from .includes import Headers, find_headers, raw
 from .ptx_module import PtxModule, arch_number
 from .toolkit import INSTALL, Toolkit, need_nvrtc
@@ -145,7 +145,7 @@ def _compile_device_code(
         str(path): raw(headers.texts[path]).decode("utf-8", "replace") for path in headers.named.values()
     }
     marks = marking_macros([source, *texts.values()])
-    files = {file: Source(text, marks) for file, text in [(name, source), *texts.items()]}
+    files = {file: HostSource(text, marks) for file, text in [(name, source), *texts.items()]}
     if failure is not None and all(file.device_text == file.text for file in files.values()):
         raise failure
     if not any(d.kind == "device" for file in files.values() for d in file.declarations):

@@ -16,6 +16,9 @@ _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)  # stri
 _VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
 _ENTRY = re.compile(r"(?<![\w$.%])\.entry\s+([A-Za-z_$%][\w$]*)")
+_FUNCTION = re.compile(
+    r"(?<![\w$.%])(\.extern\s+)?(?:\.(?:visible|weak)\s+)?\.func\s*(?:\([^()]*\)\s*)?([A-Za-z_$%][\w$]*)"
+)
 _CODE = re.compile(r"(?<![\w$.%])\.(?:entry|func)\b")
 _CONTRACTED = re.compile(r"(?<![\w$.%])(mul|add|sub)((?:\.ftz|\.sat)*\.(?:f32|f64|b?f16|b?f16x2))(?![\w.])")
 _ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
@@ -58,6 +61,14 @@ class PtxModule(Image):
     def has_code(self) -> bool:
         """Whether it has a kernel or function: nvcc also keeps the PTX of host-only files."""
         return _CODE.search(self._bare) is not None
+
+    @cached_property
+    def functions(self) -> Mapping[str, bool]:
+        """The functions that it names, and whether it has their code."""
+        found: dict[str, bool] = {}
+        for extern, name in _FUNCTION.findall(self._bare):
+            found[name] = found.get(name, False) or not extern
+        return found
 
     @property
     def contents(self) -> bytes:

@@ -121,6 +121,16 @@ def compiled_arch(module: PtxModule, device: str) -> str:
     return arch if later is None or _assembler_for(module, arch) is not None else later
 
 
+def can_assemble(arch: str) -> bool:
+    """Whether a ptxas is installed that makes machine code for a device, such as "sm_80"."""
+    return any(_knows(path, arch) for path in _assemblers())
+
+
+def _knows(path: Path, arch: str) -> bool:
+    """CUDA 13 ended Volta."""
+    return _numbers(_version(path))[0] < 13 or arch_number(arch)[0] >= 75
+
+
 def _assembler_for(module: PtxModule, arch: str) -> Path | None:
     if not runs_on(module.arch, arch):
         raise PtxError(f"{module.name}: PTX for {module.arch} does not run on {arch}")
@@ -128,8 +138,8 @@ def _assembler_for(module: PtxModule, arch: str) -> Path | None:
     needed = _numbers(match[1]) if match else (0, 0)
     for path in _assemblers():
         major, minor = _numbers(_version(path))
-        # CUDA 12.x reads PTX 8.x, CUDA 13.x reads PTX 9.x (PTX ISA, release history); CUDA 13 ended Volta.
-        if (major - 4, minor) >= needed and (major < 13 or arch_number(arch)[0] >= 75):
+        # CUDA 12.x reads PTX 8.x, CUDA 13.x reads PTX 9.x (PTX ISA, release history).
+        if (major - 4, minor) >= needed and _knows(path, arch):
             return path
     return None
 

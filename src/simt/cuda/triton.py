@@ -50,7 +50,7 @@ class Specialisation:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class TritonParameter:
     """A parameter of the PTX kernel."""
 
     name: str
@@ -70,7 +70,7 @@ class TritonKernel:
     """Warps per CTA: a CTA has 32 times as many threads, in x."""
     num_ctas: int
     """CTAs per cluster."""
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TritonParameter, ...]
     """In the order of the PTX, scratch pointers last."""
     scratch: Mapping[str, tuple[int, int]]
     """Bytes per CTA and alignment of each scratch buffer that a launch must bring, by parameter name; a
@@ -299,10 +299,12 @@ def _declared(fn: Any, signature: Mapping[str, Any], constexprs: Mapping[Any, An
     )
 
 
-def _parameters(module: PtxModule, name: str, signature: Specialisation, maps: bool) -> tuple[Parameter, ...]:
+def _parameters(
+    module: PtxModule, name: str, signature: Specialisation, maps: bool
+) -> tuple[TritonParameter, ...]:
     """The kernel's parameters in PTX: without constants, with tuples and descriptors flattened."""
     own = [
-        Parameter(title, kind)
+        TritonParameter(title, kind)
         for title, declared in signature.signature.items()
         for kind in _flat(declared, maps)
     ]
@@ -313,7 +315,7 @@ def _parameters(module: PtxModule, name: str, signature: Specialisation, maps: b
             f"{name}: the PTX has {found} parameters, its arguments make {len(own)}: "
             "this version of Triton passes arguments in a way that is not known"
         )
-    return (*own, *(Parameter(title, "*i8") for title in _TRAILING[:extra]))
+    return (*own, *(TritonParameter(title, "*i8") for title in _TRAILING[:extra]))
 
 
 def _flat(kind: Any, maps: bool) -> Iterator[str]:

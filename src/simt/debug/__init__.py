@@ -6,25 +6,25 @@ from .cuda import CudaExecutor
 from .executors import Executor
 from .recording import Recording
 from .result import (
-    Comparison,
+    ComparedValue,
+    ExecutionComparison,
     InstructionDifference,
     LaunchDifference,
     MemoryDifference,
     RegisterInput,
-    Value,
     Writer,
 )
 
 __all__ = [
-    "Comparison",
+    "ComparedValue",
     "CudaExecutor",
+    "ExecutionComparison",
     "Executor",
     "InstructionDifference",
     "LaunchDifference",
     "MemoryDifference",
     "Recording",
     "RegisterInput",
-    "Value",
     "Writer",
     "compare",
     "record",

@@ -15,29 +15,28 @@ import numpy as np
 
 from simt.errors import DebugError, ProgramFault
 from simt.gpu.programs import target_of
+from simt.options import DEFAULT_GPU
 from simt.selection import Selection, chooser
 from simt.spec import load_spec
 
 from .cuda import CudaExecutor
 from .executors import Executor, InstrumentedExecutor, MachineCode, Ours
-from .instrument import Program as PtxProgram
+from .instrument import InstrumentedProgram as PtxProgram
 from .instrument import WritePoint
 from .launches import (
-    Allocation,
-    Launch,
+    LaunchOutcome,
     Memory,
-    Outcome,
     Program,
+    RecordedAllocation,
+    WatchedLaunch,
     check_same_program,
     run_watched,
 )
 from .recording import FILE, MAX_BYTES, OtherPython, Recording, RecordingWriter
 from .registers import LoggedTracer, RegisterLog
-from .result import Comparison, LaunchDifference, MemoryDifference
-from .search import Registers, Search, Tracer, find_writer
+from .result import ExecutionComparison, LaunchDifference, MemoryDifference
+from .search import DivergenceSearch, Registers, Tracer, find_writer
 from .values import Tolerance, compare_arrays, dtype_of, element_value, ulps
-
-DEFAULT_GPU = "qv100"
 
 
 def compare(
@@ -51,7 +50,7 @@ def compare(
     atol: float = 0.0,
     instructions: bool = True,
     block: tuple[int, int, int] | None = None,
-) -> Comparison:
+) -> ExecutionComparison:
     """Runs a program on our executor and on a reference, and reports the first launch, and then the first
     instruction, whose result differs (Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU
     Simulator", section III-D).
@@ -81,7 +80,7 @@ def compare(
         found: list[LaunchDifference] = []
         compared = 0
 
-        def watch(launch: Launch, outcome: Outcome) -> None:
+        def watch(launch: WatchedLaunch, outcome: LaunchOutcome) -> None:
             nonlocal compared
             compared += 1
             difference = _compare_launch(source, launch, outcome, tolerance, instructions, block)
@@ -94,7 +93,7 @@ def compare(
         if not found and (extra := source.launch_after(compared)) is not None:
             compared += 1
             found.append(_missing(extra, "only the reference makes this launch"))
-    return Comparison(name, source.name, compared, found[0] if found else None)
+    return ExecutionComparison(name, source.name, compared, found[0] if found else None)
 
 
 def record(
@@ -158,15 +157,17 @@ class _Source(Protocol):
     name: str
     exclude: frozenset[str]
 
-    def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
+    def launch(self, launch: WatchedLaunch) -> tuple[WatchedLaunch, LaunchOutcome] | None:
         """The launch that corresponds to one of ours, and its outcome; None if there is none."""
         ...
 
-    def launch_after(self, count: int) -> Launch | None:
+    def launch_after(self, count: int) -> WatchedLaunch | None:
         """A launch it makes after our last one."""
         ...
 
-    def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
+    def registers(
+        self, launch: WatchedLaunch, reference: WatchedLaunch
+    ) -> InstrumentedExecutor | RegisterLog | str:
         """Reruns the reference's launch; or the registers it wrote, or why neither is available."""
         ...
 
@@ -181,13 +182,15 @@ class _Replay:
         self.exclude = executor.exclude
         self._executor = executor
 
-    def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
+    def launch(self, launch: WatchedLaunch) -> tuple[WatchedLaunch, LaunchOutcome] | None:
         return launch, self._executor.run(launch)
 
-    def launch_after(self, count: int) -> Launch | None:
+    def launch_after(self, count: int) -> WatchedLaunch | None:
         return None
 
-    def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
+    def registers(
+        self, launch: WatchedLaunch, reference: WatchedLaunch
+    ) -> InstrumentedExecutor | RegisterLog | str:
         return self._executor
 
 
@@ -200,13 +203,15 @@ class _Recorded:
         self._recording = recording
         self._other = other
 
-    def launch(self, launch: Launch) -> tuple[Launch, Outcome] | None:
+    def launch(self, launch: WatchedLaunch) -> tuple[WatchedLaunch, LaunchOutcome] | None:
         return self._recording.launch(launch.index) if launch.index <= len(self._recording) else None
 
-    def launch_after(self, count: int) -> Launch | None:
+    def launch_after(self, count: int) -> WatchedLaunch | None:
         return self._recording.launch(count + 1)[0] if count < len(self._recording) else None
 
-    def registers(self, launch: Launch, reference: Launch) -> InstrumentedExecutor | RegisterLog | str:
+    def registers(
+        self, launch: WatchedLaunch, reference: WatchedLaunch
+    ) -> InstrumentedExecutor | RegisterLog | str:
         if self._other is not None:
             return self._other
         if launch.ptx != reference.ptx:
@@ -256,8 +261,8 @@ def _source_of(
 
 def _compare_launch(
     source: _Source,
-    launch: Launch,
-    outcome: Outcome,
+    launch: WatchedLaunch,
+    outcome: LaunchOutcome,
     tolerance: Tolerance,
     instructions: bool,
     block: tuple[int, int, int] | None,
@@ -293,13 +298,15 @@ def _compare_launch(
     if isinstance(registers, str):
         return replace(found, memory=memory, note=registers)
 
-    def reference_registers(of: Launch, program: PtxProgram, points: Sequence[WritePoint]) -> Registers:
+    def reference_registers(
+        of: WatchedLaunch, program: PtxProgram, points: Sequence[WritePoint]
+    ) -> Registers:
         if isinstance(registers, RegisterLog):
             return LoggedTracer(registers, of, program, points)
         return Tracer(registers, of, program, points)
 
     exclude = Ours.exclude | source.exclude
-    search = Search(launch, other, Ours(), reference_registers, exclude, tolerance)
+    search = DivergenceSearch(launch, other, Ours(), reference_registers, exclude, tolerance)
     instruction = search.first_difference(writer, block)
     note = ""
     if instruction is None:
@@ -316,7 +323,7 @@ NOTHING_DIFFERS = (
 
 
 def _with_writer(
-    launch: Launch, memory: tuple[MemoryDifference, ...]
+    launch: WatchedLaunch, memory: tuple[MemoryDifference, ...]
 ) -> tuple[tuple[MemoryDifference, ...], int | None]:
     """The first difference, with the thread that last stored there in our execution, and that thread's
     number.
@@ -332,12 +339,12 @@ def _with_writer(
     return (replace(first, writer=writer), *memory[1:]), thread
 
 
-def _missing(launch: Launch, message: str) -> LaunchDifference:
+def _missing(launch: WatchedLaunch, message: str) -> LaunchDifference:
     return LaunchDifference(launch.index, launch.kernel, launch.grid, launch.block, "missing", message)
 
 
 def _compare_memory(
-    launch: Launch, ours: Memory, reference: Memory, tolerance: Tolerance
+    launch: WatchedLaunch, ours: Memory, reference: Memory, tolerance: Tolerance
 ) -> tuple[MemoryDifference, ...]:
     theirs = {a.address: a for a in reference}
     found = []
@@ -353,7 +360,7 @@ def _compare_memory(
 
 
 def _compare_allocation(
-    launch: Launch, a: Allocation, b: Allocation, tolerance: Tolerance
+    launch: WatchedLaunch, a: RecordedAllocation, b: RecordedAllocation, tolerance: Tolerance
 ) -> MemoryDifference | None:
     if a.content is None or b.content is None:
         return _whole(launch, a)
@@ -381,7 +388,7 @@ def _compare_allocation(
     )
 
 
-def _variable_type(launch: Launch, a: Allocation) -> np.dtype[np.generic]:
+def _variable_type(launch: WatchedLaunch, a: RecordedAllocation) -> np.dtype[np.generic]:
     """The type of a module's variable; bytes for anything else."""
     names = [name for name, address in launch.variables.items() if address == a.address]
     if not names:
@@ -390,7 +397,7 @@ def _variable_type(launch: Launch, a: Allocation) -> np.dtype[np.generic]:
     return dtype_of(types.get(names[0], "b8"), a.size)
 
 
-def _whole(launch: Launch, a: Allocation) -> MemoryDifference:
+def _whole(launch: WatchedLaunch, a: RecordedAllocation) -> MemoryDifference:
     """A difference for which only the allocation is known."""
     parameter = next(
         (k + 1 for k, p in enumerate(launch.pointers) if a.address <= p < a.address + max(1, a.size)), 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 
-from simt.cuda.driver import Device, DeviceModule
+from simt.cuda.driver import DeviceModule, DriverDevice
 from simt.errors import DebugError, DriverError
 
 from .executors import Scratch
-from .instrument import HEADER, Program
-from .launches import Allocation, Launch, Outcome, content_of
+from .instrument import HEADER, InstrumentedProgram
+from .launches import LaunchOutcome, RecordedAllocation, WatchedLaunch, content_of
 
 
 class CudaExecutor:
@@ -23,7 +23,7 @@ class CudaExecutor:
 
     exclude: frozenset[str] = frozenset({"time", "address", "order"})
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DriverDevice) -> None:
         self._device = device
         major, minor = device.compute_capability
         self.name = f"{device.name} (compute capability {major}.{minor})"
@@ -36,18 +36,20 @@ class CudaExecutor:
         _, colon, ordinal = name.partition(":")
         if colon and not ordinal.isdecimal():
             raise DebugError(f"{name!r}: expected cuda or cuda:N, N being the number of a GPU")
-        return CudaExecutor(Device(int(ordinal or 0)))
+        return CudaExecutor(DriverDevice(int(ordinal or 0)))
 
-    def run(self, launch: Launch) -> Outcome:
+    def run(self, launch: WatchedLaunch) -> LaunchOutcome:
         outcome, _ = self._execute(launch, launch.ptx, None)
         return outcome
 
-    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+    def run_instrumented(self, launch: WatchedLaunch, ptx: str, scratch: Scratch) -> bytes:
         _, data = self._execute(launch, ptx, scratch)
         return data
 
-    def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Outcome, bytes]:
-        program = Program(launch.ptx, launch.module, launch.kernel)
+    def _execute(
+        self, launch: WatchedLaunch, ptx: str, scratch: Scratch | None
+    ) -> tuple[LaunchOutcome, bytes]:
+        program = InstrumentedProgram(launch.ptx, launch.module, launch.kernel)
         if program.uses_textures:
             raise DebugError(
                 f"{launch.module}: `{launch.kernel}` reads textures or surfaces; only simt's GPUs can"
@@ -56,8 +58,13 @@ class CudaExecutor:
             return self._execute_then(cleanup, launch, program, ptx, scratch)
 
     def _execute_then(
-        self, cleanup: ExitStack, launch: Launch, program: Program, ptx: str, scratch: Scratch | None
-    ) -> tuple[Outcome, bytes]:
+        self,
+        cleanup: ExitStack,
+        launch: WatchedLaunch,
+        program: InstrumentedProgram,
+        ptx: str,
+        scratch: Scratch | None,
+    ) -> tuple[LaunchOutcome, bytes]:
         device = self._device
         heap = [a for a in launch.before if a.address not in launch.variables.values()]
         if heap:
@@ -89,11 +96,11 @@ class CudaExecutor:
         except DriverError as error:
             cleanup.pop_all()  # all is gone with the context
             device.reset()
-            return Outcome((), str(error)), scratch.content if scratch else b""
+            return LaunchOutcome((), str(error)), scratch.content if scratch else b""
         if scratch is not None:
-            return Outcome(()), device.read(buffer, len(scratch.content))
+            return LaunchOutcome(()), device.read(buffer, len(scratch.content))
         return (
-            Outcome(
+            LaunchOutcome(
                 tuple(
                     self._after(launch, program, a, names.get(a.address, ""), places) for a in launch.before
                 )
@@ -102,7 +109,7 @@ class CudaExecutor:
         )
 
     @staticmethod
-    def _places(launch: Launch, module: DeviceModule) -> dict[str, int]:
+    def _places(launch: WatchedLaunch, module: DeviceModule) -> dict[str, int]:
         """Addresses of the module's variables on the GPU; ptxas removes unused ones."""
         places = {}
         for name in launch.variables:
@@ -111,8 +118,13 @@ class CudaExecutor:
         return places
 
     def _after(
-        self, launch: Launch, program: Program, a: Allocation, variable: str, places: Mapping[str, int]
-    ) -> Allocation:
+        self,
+        launch: WatchedLaunch,
+        program: InstrumentedProgram,
+        a: RecordedAllocation,
+        variable: str,
+        places: Mapping[str, int],
+    ) -> RecordedAllocation:
         if variable:
             content = self._device.read(places[variable], a.size)
             content = self._back(launch, program, variable, content_of(a), content, places)
@@ -120,7 +132,7 @@ class CudaExecutor:
             content = content_of(a)  # nothing there can have changed it
         else:
             content = self._device.read(a.address, a.size)
-        return Allocation(
+        return RecordedAllocation(
             a.address,
             a.size,
             a.label,
@@ -128,11 +140,16 @@ class CudaExecutor:
             a.dtype,
             a.shape,
             content,
-            Allocation.digest_of(content),
+            RecordedAllocation.digest_of(content),
         )
 
     def _variable(
-        self, launch: Launch, program: Program, name: str, ours: bytes, places: Mapping[str, int]
+        self,
+        launch: WatchedLaunch,
+        program: InstrumentedProgram,
+        name: str,
+        ours: bytes,
+        places: Mapping[str, int],
     ) -> bytes:
         """A variable's contents for the GPU: with the GPU's addresses of variables, and the driver's own
         where ours is of a function.
@@ -146,8 +163,8 @@ class CudaExecutor:
 
     def _back(
         self,
-        launch: Launch,
-        program: Program,
+        launch: WatchedLaunch,
+        program: InstrumentedProgram,
         name: str,
         before: bytes,
         after: bytes,
@@ -162,7 +179,7 @@ class CudaExecutor:
         return bytes(content)
 
 
-def _moved(value: int, ours: Mapping[str, int], theirs: Mapping[str, int], launch: Launch) -> int:
+def _moved(value: int, ours: Mapping[str, int], theirs: Mapping[str, int], launch: WatchedLaunch) -> int:
     """The GPU's address of the variable that one of our addresses points to; 0 if it is not a variable."""
     sizes = {a.address: a.size for a in launch.before}
     for name, address in ours.items():

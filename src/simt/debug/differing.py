@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from simt.isa.ptx import ptx_row
+
+if TYPE_CHECKING:
+    from simt.engine_types import PtxFunction, PtxInstruction, PtxOperand
 
 # Decided by the machine or the time, not by the program (PTX ISA, special registers).
 _TIME_REGISTERS = re.compile(
@@ -15,7 +18,7 @@ _TIME_REGISTERS = re.compile(
 
 
 def differing(
-    functions: Sequence[Mapping[str, Any]],
+    functions: Sequence[PtxFunction],
     accesses: Callable[[str, int], tuple[Sequence[int], Sequence[int]]],
     exclude: frozenset[str],
     addresses_in_memory: bool,
@@ -55,7 +58,7 @@ class _Flow:
     and "global" only what is 64 bits wide counts, as addresses are.
     """
 
-    def __init__(self, functions: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, functions: Mapping[str, PtxFunction]) -> None:
         self._functions = functions
         self.registers: dict[str, set[int]] = {name: set() for name in functions}
         self.variables: set[tuple[str, int]] = set()
@@ -68,7 +71,7 @@ class _Flow:
         self._size = sum(map(len, self.registers.values())) + len(self.variables) + len(self.spaces)
         return self._size != before
 
-    def call(self, f: Mapping[str, Any], i: Mapping[str, Any], addresses: bool) -> None:
+    def call(self, f: PtxFunction, i: PtxInstruction, addresses: bool) -> None:
         """Propagates arguments and results of a function."""
         name = f["name"]
         lists = [[p.get("index", -1) for p in o["parts"]] for o in i["operands"] if o["kind"] == "list"]
@@ -87,14 +90,14 @@ class _Flow:
         elif (addresses and callee == "malloc") or any((name, v) in self.variables for v in arguments):
             self.variables.update((name, variable) for variable in results)
 
-    def store(self, f: Mapping[str, Any], i: Mapping[str, Any]) -> None:
+    def store(self, f: PtxFunction, i: PtxInstruction) -> None:
         space = _space(i)
         if space == "param":
             self.variables.update((f["name"], v) for v in _based_on(i))
         else:
             self.spaces.update(("local", "global") if space == "generic" else (space,))
 
-    def reaches(self, f: Mapping[str, Any], i: Mapping[str, Any], reads: Iterable[int]) -> bool:
+    def reaches(self, f: PtxFunction, i: PtxInstruction, reads: Iterable[int]) -> bool:
         """Whether a result is computed from such values. An address only selects what is read."""
         if not ptx_row(i["row"]).reads_memory:
             return not self.registers[f["name"]].isdisjoint(reads)
@@ -106,7 +109,7 @@ class _Flow:
         return any(s in self.spaces and (wide or s == "local") for s in spaces)
 
 
-def _stored(i: Mapping[str, Any]) -> list[int]:
+def _stored(i: PtxInstruction) -> list[int]:
     """Registers whose values a store stores."""
     values = [o for o in i["operands"][1:]]
     return [
@@ -117,19 +120,19 @@ def _stored(i: Mapping[str, Any]) -> list[int]:
     ]
 
 
-def _space(i: Mapping[str, Any]) -> str:
+def _space(i: PtxInstruction) -> str:
     """The state space of a load or store."""
     known = ("param", "local", "shared", "global", "const")
     return next((s for m in i["modifiers"] if (s := m.split("::")[0]) in known), "generic")
 
 
-def _based_on(i: Mapping[str, Any]) -> list[int]:
+def _based_on(i: PtxInstruction) -> list[int]:
     """The function's own variables named by addresses."""
     bases = [o["parts"][0] for o in i["operands"] if o["kind"] == "address"]
     return [base["index"] for base in bases if base.get("local") and "index" in base]
 
 
-def _source(i: Mapping[str, Any], exclude: frozenset[str]) -> bool:
+def _source(i: PtxInstruction, exclude: frozenset[str]) -> bool:
     """Whether an instruction's own result may differ."""
     row, operands = ptx_row(i["row"]), i["operands"]
     if "time" in exclude and (
@@ -144,7 +147,7 @@ def _source(i: Mapping[str, Any], exclude: frozenset[str]) -> bool:
     )
 
 
-def _names_variable(operand: Mapping[str, Any]) -> bool:
+def _names_variable(operand: PtxOperand) -> bool:
     """Whether an operand is, or contains, the address of a variable or function."""
     named = [operand, *operand.get("parts", ())] if operand["kind"] == "address" else [operand]
     return any(o["kind"] in ("variable", "symbol") for o in named)

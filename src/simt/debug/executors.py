@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from simt import _engine
 from simt.cuda import PtxModule
@@ -13,7 +13,7 @@ from simt.errors import DebugError
 from simt.gpu.programs import load_compiled
 
 from .instrument import HEADER
-from .launches import Allocation, Launch, Memory, Outcome, content_of
+from .launches import LaunchOutcome, Memory, RecordedAllocation, WatchedLaunch, content_of
 
 _MARGIN = 64 << 20
 _ALIGNMENT = 256  # of allocations, with as much between them
@@ -35,9 +35,9 @@ class InstrumentedExecutor(Protocol):
 
     name: str
     exclude: frozenset[str]
-    """Results in which it may differ from our own executor and be right: see `Program.points`."""
+    """Results in which it may differ from our own executor and be right: see `InstrumentedProgram.points`."""
 
-    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+    def run_instrumented(self, launch: WatchedLaunch, ptx: str, scratch: Scratch) -> bytes:
         """Runs the launch with other code and returns the scratch memory. A fault of the program only ends
         the
         launch.
@@ -48,7 +48,7 @@ class InstrumentedExecutor(Protocol):
 class Executor(InstrumentedExecutor, Protocol):
     """Also runs launches unmodified."""
 
-    def run(self, launch: Launch) -> Outcome:
+    def run(self, launch: WatchedLaunch) -> LaunchOutcome:
         """Runs the launch with its own code and returns the memory after it."""
         ...
 
@@ -59,18 +59,22 @@ class Ours:
     name = "simt"
     exclude: frozenset[str] = frozenset({"time"})
 
-    def run(self, launch: Launch) -> Outcome:
+    def run(self, launch: WatchedLaunch) -> LaunchOutcome:
         outcome, _ = self._execute(launch, launch.ptx, None)
         return outcome
 
-    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+    def run_instrumented(self, launch: WatchedLaunch, ptx: str, scratch: Scratch) -> bytes:
         _, data = self._execute(launch, ptx, scratch)
         return data
 
-    def _load(self, ptx: str, name: str, memory: Any, places: Mapping[str, int]) -> Any:
+    def _load(
+        self, ptx: str, name: str, memory: _engine.functional.DeviceMemory, places: Mapping[str, int]
+    ) -> _engine.functional.Module:
         return _engine.functional.load(ptx, name, memory, dict(places))
 
-    def _execute(self, launch: Launch, ptx: str, scratch: Scratch | None) -> tuple[Outcome, bytes]:
+    def _execute(
+        self, launch: WatchedLaunch, ptx: str, scratch: Scratch | None
+    ) -> tuple[LaunchOutcome, bytes]:
         base = 16 << 32  # where the engine's global memory begins
         end = max((a.address + a.size for a in launch.before), default=base)
         room = len(scratch.content) if scratch else 0
@@ -104,8 +108,8 @@ class Ours:
             fault = str(error)
         # Read while the module is loaded: its variables disappear with it.
         if scratch is not None:
-            return Outcome((), fault), memory.read(address, room)
-        return Outcome(_read(memory, launch.before), fault), b""
+            return LaunchOutcome((), fault), memory.read(address, room)
+        return LaunchOutcome(_read(memory, launch.before), fault), b""
 
 
 class MachineCode(Ours):
@@ -117,11 +121,13 @@ class MachineCode(Ours):
         self._device = device
         self.name = f"machine code of {code_arch(device)}"
 
-    def _load(self, ptx: str, name: str, memory: Any, places: Mapping[str, int]) -> Any:
+    def _load(
+        self, ptx: str, name: str, memory: _engine.functional.DeviceMemory, places: Mapping[str, int]
+    ) -> _engine.functional.Module:
         return load_compiled(PtxModule.from_text(ptx, name), self._device, memory, places)
 
 
-def _read(memory: Any, before: Memory) -> Memory:
+def _read(memory: _engine.functional.DeviceMemory, before: Memory) -> Memory:
     """The allocations of `before` and later ones, with their current contents."""
     known = {a.address: a for a in before}
     found = []
@@ -129,7 +135,7 @@ def _read(memory: Any, before: Memory) -> Memory:
         content = memory.read(address, size)
         old = known.get(address)
         found.append(
-            Allocation(
+            RecordedAllocation(
                 address,
                 size,
                 label,
@@ -137,7 +143,7 @@ def _read(memory: Any, before: Memory) -> Memory:
                 old.dtype if old else None,
                 old.shape if old else (),
                 content,
-                Allocation.digest_of(content),
+                RecordedAllocation.digest_of(content),
             )
         )
     return tuple(found)

@@ -9,10 +9,10 @@ hashes, and finally individual registers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from simt.errors import DebugError
 from simt.isa.ptx import PtxRow, ptx_row
 
 from .differing import differing
+
+if TYPE_CHECKING:
+    from simt.engine_types import PtxFunction, PtxInstruction, PtxOperand
 
 HEADER = "simt_debug"
 """The variable that says what is to be stored, and where: 64 bytes."""
@@ -85,7 +88,7 @@ class _Write:
     part: int
 
 
-class Program:
+class InstrumentedProgram:
     """A PTX module to be instrumented, seen from one of its kernels.
 
     Raises PtxError if the text is not PTX, DebugError if there is no such kernel.
@@ -109,7 +112,7 @@ class Program:
             raise DebugError(f"{name}: has a variable {HEADER!r} already; is it instrumented?")
 
     @cached_property
-    def _functions(self) -> list[dict[str, Any]]:
+    def _functions(self) -> list[PtxFunction]:
         """The kernel, and all functions with a body: what it may call."""
         return [
             f
@@ -259,9 +262,9 @@ class Program:
         f, k, _ = self._stores()[number]
         return self.text_of(f["name"], k), self.line_of(f["name"], k)
 
-    def _stores(self) -> list[tuple[dict[str, Any], int, str]]:
+    def _stores(self) -> list[tuple[PtxFunction, int, str]]:
         """Stores and atomics to global or generic addresses: function, instruction, address as written."""
-        found: list[tuple[dict[str, Any], int, str]] = []
+        found: list[tuple[PtxFunction, int, str]] = []
         for f in self._functions:
             for k, i in enumerate(f["instructions"]):
                 row = _row(i)
@@ -280,7 +283,7 @@ class Program:
                     found.append((f, k, self._dump["variables"][base["index"]]["name"]))
         return found
 
-    def _writer_code(self, f: dict[str, Any], i: dict[str, Any], number: int, base: str) -> str:
+    def _writer_code(self, f: PtxFunction, i: PtxInstruction, number: int, base: str) -> str:
         width = _access_bytes(i)
         address = next(o for o in i["operands"] if o["kind"] == "address")
         offset = address.get("value", 0) + address["parts"][0].get("value", 0) + width - 1
@@ -304,13 +307,13 @@ class Program:
             at = offset
         return b"".join([*pieces, self._text[at:]]).decode("utf-8", "replace")
 
-    def _guard(self, f: dict[str, Any], i: dict[str, Any]) -> str:
+    def _guard(self, f: PtxFunction, i: PtxInstruction) -> str:
         if i["guard"] < 0:
             return ""
         name: str = f["registers"][i["guard"]][0]
         return f"!{name}" if i["guard_negated"] else name
 
-    def _calls_code(self, i: dict[str, Any], touched: set[str]) -> bool:
+    def _calls_code(self, i: PtxInstruction, touched: set[str]) -> bool:
         """Whether a call may reach an instrumented function."""
         named = [o.get("text", "") for o in i["operands"] if o["kind"] == "symbol"]
         direct = [n for n in named if n in self._numbers]
@@ -323,7 +326,7 @@ class Program:
         reads, writes = self._module.accesses(self._numbers[function], instruction)
         return reads, writes
 
-    def _writes(self, f: dict[str, Any], k: int) -> list[_Write]:
+    def _writes(self, f: PtxFunction, k: int) -> list[_Write]:
         known = self._known.setdefault(f["name"], {})
         if k not in known:
             _, writes = self._accesses(f["name"], k)
@@ -457,11 +460,11 @@ def _probe_code(inputs: Sequence[tuple[str, str]]) -> str:
 # --- properties of instructions ---------------------------------------------------------------------------
 
 
-def _row(i: Mapping[str, Any]) -> PtxRow:
+def _row(i: PtxInstruction) -> PtxRow:
     return ptx_row(i["row"])
 
 
-def _ends(f: Mapping[str, Any]) -> bool:
+def _ends(f: PtxFunction) -> bool:
     """Whether the end of the body is unreachable."""
     if not f["instructions"] or any(target == len(f["instructions"]) for _, target in f["labels"]):
         return False
@@ -469,12 +472,12 @@ def _ends(f: Mapping[str, Any]) -> bool:
     return _row(last).ends_block and last["guard"] < 0
 
 
-def _asynchronous(i: Mapping[str, Any]) -> bool:
+def _asynchronous(i: PtxInstruction) -> bool:
     """Whether results arrive after the instruction ends, so that they cannot be read right after it."""
     return _row(i).result == "late"
 
 
-def _shape(operand: Mapping[str, Any]) -> str:
+def _shape(operand: PtxOperand) -> str:
     kind: str = operand["kind"]
     parts = "".join(_shape(p) for p in operand.get("parts", ()))
     value = operand.get("value", "") if kind in ("integer", "float", "address") else ""
@@ -488,7 +491,7 @@ def width(kind: str) -> int:
     return 8 if kind.endswith("64") or kind == "f32x2" else 4
 
 
-def _value_type(kind: str, i: Mapping[str, Any]) -> str:
+def _value_type(kind: str, i: PtxInstruction) -> str:
     """How to show a register's bits: as declared, or for `.b32` and similar types as the instruction
     interprets them.
     """
@@ -500,7 +503,7 @@ def _value_type(kind: str, i: Mapping[str, Any]) -> str:
     return kind
 
 
-def _access_bytes(i: Mapping[str, Any]) -> int:
+def _access_bytes(i: PtxInstruction) -> int:
     elements, width = 1, 4
     for modifier in i["modifiers"]:
         if modifier in ("v2", "v4", "v8"):

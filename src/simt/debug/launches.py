@@ -18,6 +18,8 @@ from simt.gpu import GPU
 from simt.program import find_program, run_program
 
 if TYPE_CHECKING:
+    from simt import _engine
+    from simt.engine_types import MachineFacts
     from simt.gpu import DeviceArray
     from simt.gpu.module import Launcher
 
@@ -27,7 +29,7 @@ Program = str | os.PathLike[str] | Callable[[GPU], Any]
 
 
 @dataclass(frozen=True)
-class Allocation:
+class RecordedAllocation:
     """One allocation of device memory.
 
     label: the name, for a variable.
@@ -50,12 +52,12 @@ class Allocation:
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-Memory = tuple[Allocation, ...]
+Memory = tuple[RecordedAllocation, ...]
 """All that is allocated, by address."""
 
 
 @dataclass(frozen=True)
-class Launch:
+class WatchedLaunch:
     """A launch, with everything needed to run it again on another executor.
 
     index: from 1.
@@ -77,7 +79,7 @@ class Launch:
     module: str
     ptx: str
     variables: dict[str, int]
-    machine: dict[str, int]
+    machine: MachineFacts
     before: Memory
     source_text: Callable[[str, int], str] = field(default=lambda file, line: "", compare=False)
 
@@ -118,14 +120,14 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LaunchOutcome:
     """The result of a launch on an executor: the memory after it, or the program's fault."""
 
     after: Memory
     fault: str = ""
 
 
-Watcher = Callable[[Launch, Outcome], None]
+Watcher = Callable[[WatchedLaunch, LaunchOutcome], None]
 
 
 class WatchedGPU(GPU):
@@ -138,7 +140,7 @@ class WatchedGPU(GPU):
         self,
         gpu: str | os.PathLike[str],
         watch: Watcher,
-        run: Callable[[Launch], Outcome] | None = None,
+        run: Callable[[WatchedLaunch], LaunchOutcome] | None = None,
     ) -> None:
         super().__init__(gpu, functional=True)
         self._watch = watch
@@ -156,7 +158,7 @@ class WatchedGPU(GPU):
         launcher: Launcher,
         parameters: bytes,
         launch_id: int,
-        memory: Any = None,
+        memory: _engine.functional.DeviceMemory | None = None,
         until: tuple[int, int, int] | None = None,
     ) -> bytes:
         if launcher.cooperative:
@@ -168,7 +170,7 @@ class WatchedGPU(GPU):
                 f"kernel `{kernel.name}` of {ptx.name}: machine code cannot be debugged, only PTX"
             )
         self._shown += 1
-        launch = Launch(
+        launch = WatchedLaunch(
             index=self._shown,
             kernel=kernel.name,
             grid=launcher.grid,
@@ -201,9 +203,9 @@ class WatchedGPU(GPU):
         try:
             state = super().run_values(launcher, parameters, launch_id, memory, until)
         except ProgramFault as fault:
-            self._watch(launch, Outcome(self.snapshot(), str(fault)))
+            self._watch(launch, LaunchOutcome(self.snapshot(), str(fault)))
             raise
-        self._watch(launch, Outcome(self.snapshot()))
+        self._watch(launch, LaunchOutcome(self.snapshot()))
         return state
 
     def snapshot(self) -> Memory:
@@ -215,8 +217,15 @@ class WatchedGPU(GPU):
             if not label.startswith("array "):
                 dtype, shape = None, ()
             found.append(
-                Allocation(
-                    address, size, label, by_kernel, dtype, shape, content, Allocation.digest_of(content)
+                RecordedAllocation(
+                    address,
+                    size,
+                    label,
+                    by_kernel,
+                    dtype,
+                    shape,
+                    content,
+                    RecordedAllocation.digest_of(content),
                 )
             )
         return tuple(found)
@@ -228,7 +237,7 @@ def run_watched(
     watch: Watcher,
     driver: Path | None = None,
     size: int | None = None,
-    run: Callable[[Launch], Outcome] | None = None,
+    run: Callable[[WatchedLaunch], LaunchOutcome] | None = None,
 ) -> None:
     """Runs a program on our executor or, launch by launch, on another (`run`), and passes on its launches.
 
@@ -246,7 +255,7 @@ def run_watched(
     run_program(found, device, driver, size)
 
 
-def check_same_program(ours: Launch, reference: Launch) -> str:
+def check_same_program(ours: WatchedLaunch, reference: WatchedLaunch) -> str:
     """How two launches differ; empty if they are the same except for their code."""
     for what in ("kernel", "grid", "block", "cluster", "shared"):
         a, b = getattr(ours, what), getattr(reference, what)
@@ -255,7 +264,7 @@ def check_same_program(ours: Launch, reference: Launch) -> str:
     return ""
 
 
-def content_of(allocation: Allocation) -> bytes:
+def content_of(allocation: RecordedAllocation) -> bytes:
     if allocation.content is None:
         raise DebugError(f"the contents of `{allocation.label}` were not recorded, only their digest")
     return allocation.content

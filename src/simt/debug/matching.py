@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .instrument import Program, WritePoint, width
+from .instrument import InstrumentedProgram, WritePoint, width
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Matching:
     replaced: Mapping[int, tuple[tuple[str, ...], tuple[str, ...]]]
 
 
-def match(ours: Program, reference: Program, exclude: Iterable[str] = ()) -> Matching:
+def match(ours: InstrumentedProgram, reference: InstrumentedProgram, exclude: Iterable[str] = ()) -> Matching:
     """Matches functions by name, and instructions by opcode and kinds of operands. Where instructions were
     replaced by others, the last results of both correspond.
     """

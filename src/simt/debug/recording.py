@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import zstandard
@@ -27,7 +27,7 @@ from simt.files import decompressed, require_regular
 from simt.version import __version__
 
 from .executors import Scratch
-from .launches import Allocation, Launch, Memory, Outcome
+from .launches import LaunchOutcome, Memory, RecordedAllocation, WatchedLaunch
 from .registers import RegisterLog
 
 FILE = "recording.json"
@@ -99,8 +99,8 @@ class RecordingWriter:
         executor: str,
         exclude: frozenset[str],
         max_bytes: int = MAX_BYTES,
-        keep: Callable[[Launch], bool] = lambda launch: True,
-        registers: Callable[[Launch], RegisterLog | None] = lambda launch: None,
+        keep: Callable[[WatchedLaunch], bool] = lambda launch: True,
+        registers: Callable[[WatchedLaunch], RegisterLog | None] = lambda launch: None,
     ) -> None:
         if path.exists():
             raise DebugError(f"{path}: exists already; remove it or choose another name")
@@ -144,9 +144,9 @@ class RecordingWriter:
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def add(self, launch: Launch, outcome: Outcome) -> None:
+    def add(self, launch: WatchedLaunch, outcome: LaunchOutcome) -> None:
         keep = self._keeps(launch)
-        digest = Allocation.digest_of(launch.ptx.encode())
+        digest = RecordedAllocation.digest_of(launch.ptx.encode())
         (self._folder / "modules" / f"{digest}.ptx").write_text(launch.ptx, encoding="utf-8")
         if (log := self._registers(launch)) is not None:
             place = self._folder / "registers" / f"{launch.index}.npz"
@@ -165,14 +165,14 @@ class RecordingWriter:
                 module=launch.module,
                 ptx=digest,
                 variables=launch.variables,
-                machine=launch.machine,
+                machine=cast("dict[str, int]", launch.machine),
                 before=self._memory(launch, launch.before, keep),
                 after=self._memory(launch, outcome.after, keep),
                 fault=outcome.fault,
             )
         )
 
-    def _memory(self, launch: Launch, memory: Memory, keep: bool) -> tuple[_Allocation, ...]:
+    def _memory(self, launch: WatchedLaunch, memory: Memory, keep: bool) -> tuple[_Allocation, ...]:
         found = []
         for a in memory:
             if keep and a.content is not None:
@@ -190,7 +190,7 @@ class RecordingWriter:
             )
         return tuple(found)
 
-    def _keep(self, launch: Launch, digest: str, content: bytes) -> None:
+    def _keep(self, launch: WatchedLaunch, digest: str, content: bytes) -> None:
         place = self._folder / "data" / f"{digest}.zst"
         if place.exists():
             return
@@ -198,7 +198,7 @@ class RecordingWriter:
         self._grow(launch, len(data))
         place.write_bytes(data)
 
-    def _grow(self, launch: Launch, size: int) -> None:
+    def _grow(self, launch: WatchedLaunch, size: int) -> None:
         self._bytes += size
         if self._bytes > self._max_bytes:
             raise DebugError(
@@ -237,16 +237,16 @@ class Recording:
 
     @property
     def exclude(self) -> frozenset[str]:
-        """Kinds of results in which its executor may differ from ours: see `Program.points`."""
+        """Kinds of results in which its executor may differ from ours: see `InstrumentedProgram.points`."""
         return frozenset(self._whole.exclude)
 
     def __len__(self) -> int:
         return len(self._whole.launches)
 
-    def __iter__(self) -> Iterator[tuple[Launch, Outcome]]:
+    def __iter__(self) -> Iterator[tuple[WatchedLaunch, LaunchOutcome]]:
         return (self.launch(k + 1) for k in range(len(self)))
 
-    def launch(self, index: int) -> tuple[Launch, Outcome]:
+    def launch(self, index: int) -> tuple[WatchedLaunch, LaunchOutcome]:
         """A launch, numbered from 1, and its outcome."""
         raw = self._whole.launches[index - 1]
         values: dict[str, Any] = {name: getattr(raw, name) for name in _Launch.model_fields}
@@ -261,18 +261,18 @@ class Recording:
         except ValueError as error:
             raise DebugError(f"{self.path / FILE}: launch {index} is damaged: {error}") from None
         values["before"] = tuple(self._allocation(a) for a in raw.before)
-        return Launch(**values), Outcome(tuple(self._allocation(a) for a in after), fault)
+        return WatchedLaunch(**values), LaunchOutcome(tuple(self._allocation(a) for a in after), fault)
 
-    def registers(self, launch: Launch) -> RegisterLog | None:
+    def registers(self, launch: WatchedLaunch) -> RegisterLog | None:
         """The registers written by the threads of one CTA of a launch; None if they were not recorded."""
         place = self.path / "registers" / f"{launch.index}.npz"
         return RegisterLog.load(place, launch) if place.exists() else None
 
-    def _allocation(self, raw: _Allocation) -> Allocation:
+    def _allocation(self, raw: _Allocation) -> RecordedAllocation:
         dtype = None
         with suppress(TypeError):
             dtype = np.dtype(raw.dtype) if raw.dtype else None
-        return Allocation(
+        return RecordedAllocation(
             raw.address, raw.size, raw.label, raw.by_kernel, dtype, raw.shape, self._content(raw), raw.digest
         )
 
@@ -285,7 +285,7 @@ class Recording:
             content = decompressed(place.read_bytes(), raw.size)
         except (OSError, zstandard.ZstdError, MemoryError, ValueError) as error:
             raise DebugError(f"{place}: cannot be read: {error}") from None
-        if len(content) != raw.size or Allocation.digest_of(content) != raw.digest:
+        if len(content) != raw.size or RecordedAllocation.digest_of(content) != raw.digest:
             raise DebugError(f"{place}: damaged: its contents do not match the digest")
         return content
 
@@ -302,7 +302,7 @@ class OtherPython:
     def __init__(self, python: Path, folder: Path) -> None:
         self._python = python
         self._folder = folder
-        self._launch: Launch | None = None
+        self._launch: WatchedLaunch | None = None
         version = self._call("-c", "import simt; print(simt.__version__)").strip()
         self.name = f"simt {version} of {python}"
 
@@ -316,7 +316,7 @@ class OtherPython:
         self._call("-c", "from simt.cli import main; main()", *arguments)
         return Recording(place)
 
-    def run_instrumented(self, launch: Launch, ptx: str, scratch: Scratch) -> bytes:
+    def run_instrumented(self, launch: WatchedLaunch, ptx: str, scratch: Scratch) -> bytes:
         if launch != self._launch:
             self._launch = launch
             shutil.rmtree(self._folder / "launch", ignore_errors=True)
@@ -328,7 +328,7 @@ class OtherPython:
                 exclude=self.exclude,
                 max_bytes=1 << 40,
             ) as writer:
-                writer.add(launch, Outcome(()))
+                writer.add(launch, LaunchOutcome(()))
         (self._folder / "instrumented.ptx").write_text(ptx, encoding="utf-8")
         (self._folder / "header").write_bytes(scratch.header)
         (self._folder / "scratch").write_bytes(scratch.content)

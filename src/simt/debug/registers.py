@@ -14,9 +14,9 @@ import numpy.typing as npt
 from simt.errors import DebugError
 
 from .executors import InstrumentedExecutor, Ours
-from .instrument import ENTRY_TYPE, STATE_TYPE, Program, WritePoint
-from .launches import Allocation, Index, Launch
-from .search import Trace, Tracer, Windows
+from .instrument import ENTRY_TYPE, STATE_TYPE, InstrumentedProgram, WritePoint
+from .launches import Index, RecordedAllocation, WatchedLaunch
+from .search import RegisterTrace, Tracer, Windows
 
 MOST_ENTRIES = 1 << 20
 """Written registers that are kept of a launch."""
@@ -36,10 +36,10 @@ class RegisterLog:
     points: npt.NDArray[np.uint32]
 
     @staticmethod
-    def take(executor: InstrumentedExecutor, launch: Launch, block: Index) -> RegisterLog:
+    def take(executor: InstrumentedExecutor, launch: WatchedLaunch, block: Index) -> RegisterLog:
         """Runs a launch instrumented. Raises DebugError if it has no such CTA."""
         first = launch.number_of(block) * launch.threads_per_block
-        program = Program(launch.ptx, launch.module, launch.kernel)
+        program = InstrumentedProgram(launch.ptx, launch.module, launch.kernel)
         points = program.points(executor.exclude | Ours.exclude)
         tracer = Tracer(executor, launch, program, points)
         size = launch.threads_per_block
@@ -66,7 +66,7 @@ class RegisterLog:
         )
 
     @staticmethod
-    def load(path: Path, launch: Launch) -> RegisterLog:
+    def load(path: Path, launch: WatchedLaunch) -> RegisterLog:
         """Raises DebugError if the file is damaged or does not belong to the launch."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
@@ -106,7 +106,11 @@ class LoggedTracer:
     """
 
     def __init__(
-        self, log: RegisterLog, launch: Launch, program: Program, points: Sequence[WritePoint]
+        self,
+        log: RegisterLog,
+        launch: WatchedLaunch,
+        program: InstrumentedProgram,
+        points: Sequence[WritePoint],
     ) -> None:
         self.program = program
         self.points = points
@@ -121,7 +125,7 @@ class LoggedTracer:
         self._log = log
         self._first = launch.number_of(log.block) * launch.threads_per_block
 
-    def trace(self, windows: Windows) -> Trace:
+    def trace(self, windows: Windows) -> RegisterTrace:
         """Like Tracer, from the log: windows begin at one point, with a stride of 1."""
         threads = slice(windows.first - self._first, windows.first - self._first + len(windows.starts))
         start = int(windows.starts[0]) if len(windows.starts) else 0
@@ -131,7 +135,7 @@ class LoggedTracer:
         there = self._log.values[threads, start : start + windows.capacity]
         entries["value"][:, : there.shape[1]] = there
         entries["point"][:, : there.shape[1]] = self._log.points[threads, start : start + windows.capacity]
-        return Trace(states, entries)
+        return RegisterTrace(states, entries)
 
     def inputs(self, thread: int, count: int, point: WritePoint) -> list[int | None]:
         """Bits of the registers that an instruction reads, as last written by the thread; None if the log
@@ -149,5 +153,5 @@ class LoggedTracer:
         return found
 
 
-def _digest(program: Program, points: Sequence[WritePoint]) -> str:
-    return Allocation.digest_of(program.traced(points).encode())
+def _digest(program: InstrumentedProgram, points: Sequence[WritePoint]) -> str:
+    return RecordedAllocation.digest_of(program.traced(points).encode())

@@ -9,7 +9,7 @@ Index = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Value:
+class ComparedValue:
     """A value of memory or a register.
 
     text: as a number of its type.
@@ -55,8 +55,8 @@ class MemoryDifference:
     dtype: str
     flat: int
     element: tuple[int, ...]
-    ours: Value | None
-    reference: Value | None
+    ours: ComparedValue | None
+    reference: ComparedValue | None
     ulps: int | None
     differing: int
     elements: int
@@ -74,8 +74,8 @@ class RegisterInput:
 
     register: str
     type: str
-    ours: Value | None
-    reference: Value | None
+    ours: ComparedValue | None
+    reference: ComparedValue | None
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class InstructionDifference:
     source_text: str
     register: str
     type: str
-    ours: Value | None
-    reference: Value | None
+    ours: ComparedValue | None
+    reference: ComparedValue | None
     ulps: int | None
     inputs: tuple[RegisterInput, ...]
     threads: int
@@ -138,7 +138,7 @@ class LaunchDifference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ExecutionComparison:
     """The result of `simt.debug.compare`.
 
     launches: the number of launches compared, including the one that differs.

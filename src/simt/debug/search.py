@@ -16,12 +16,12 @@ from .instrument import (
     MOST_INPUTS,
     STATE_TYPE,
     WRITERS_TYPE,
-    Program,
+    InstrumentedProgram,
     WritePoint,
 )
-from .launches import Index, Launch
+from .launches import Index, WatchedLaunch
 from .matching import match
-from .result import InstructionDifference, RegisterInput, Value, Writer
+from .result import ComparedValue, InstructionDifference, RegisterInput, Writer
 from .values import Tolerance, equal, register_ulps, register_value
 
 WINDOW = 1024
@@ -34,7 +34,7 @@ MOST_BLOCKS = 8
 """CTAs that are searched for a difference that was not read from memory."""
 
 
-class Trace(NamedTuple):
+class RegisterTrace(NamedTuple):
     """Written registers of `threads` threads: how each ends, and windows of what it wrote."""
 
     states: npt.NDArray[Any]
@@ -61,7 +61,11 @@ class Tracer:
     limit = 1 << 32
 
     def __init__(
-        self, executor: InstrumentedExecutor, launch: Launch, program: Program, points: Sequence[WritePoint]
+        self,
+        executor: InstrumentedExecutor,
+        launch: WatchedLaunch,
+        program: InstrumentedProgram,
+        points: Sequence[WritePoint],
     ) -> None:
         self.points = points
         self.program = program
@@ -69,7 +73,7 @@ class Tracer:
         self._launch = launch
         self._traced = program.traced(points)
 
-    def trace(self, windows: Windows) -> Trace:
+    def trace(self, windows: Windows) -> RegisterTrace:
         return self._run(self._traced, windows, 0, 0)[0]
 
     def inputs(self, thread: int, count: int, point: WritePoint) -> Sequence[int | None]:
@@ -79,7 +83,7 @@ class Tracer:
         _, rest = self._run(self.program.traced(self.points, point), windows, 8 * MOST_INPUTS, count)
         return [int(bits) for bits in np.frombuffer(rest, "<u8", len(registers))]
 
-    def _run(self, ptx: str, windows: Windows, extra: int, probe: int) -> tuple[Trace, bytes]:
+    def _run(self, ptx: str, windows: Windows, extra: int, probe: int) -> tuple[RegisterTrace, bytes]:
         threads, capacity = len(windows.starts), windows.capacity
         header = np.zeros(1, HEADER_TYPE)
         header["first"], header["threads"] = windows.first, threads
@@ -94,7 +98,7 @@ class Tracer:
         raw = self._executor.run_instrumented(self._launch, ptx, scratch)
         at = states.nbytes
         return (
-            Trace(
+            RegisterTrace(
                 np.frombuffer(raw, STATE_TYPE, threads),
                 np.frombuffer(raw, ENTRY_TYPE, threads * capacity, at).reshape(threads, capacity),
             ),
@@ -103,10 +107,10 @@ class Tracer:
 
 
 def find_writer(
-    executor: InstrumentedExecutor, launch: Launch, address: int, size: int
+    executor: InstrumentedExecutor, launch: WatchedLaunch, address: int, size: int
 ) -> tuple[int, Writer] | None:
     """The thread (its number in the grid) that last stored to a location; None if no plain store did."""
-    program = Program(launch.ptx, launch.module, launch.kernel)
+    program = InstrumentedProgram(launch.ptx, launch.module, launch.kernel)
     header = np.zeros(1, HEADER_TYPE)
     header["target"], header["size"] = address, size
     scratch = Scratch(header.tobytes(), bytes(WRITERS_TYPE.itemsize))
@@ -138,37 +142,37 @@ class Registers(Protocol):
     block: the only CTA that is known, None for all. limit: of how many of a thread's writes are known.
     """
 
-    program: Program
+    program: InstrumentedProgram
     points: Sequence[WritePoint]
     block: Index | None
     limit: int
 
-    def trace(self, windows: Windows) -> Trace: ...
+    def trace(self, windows: Windows) -> RegisterTrace: ...
 
     def inputs(self, thread: int, count: int, point: WritePoint) -> Sequence[int | None]: ...
 
 
-class Search:
+class DivergenceSearch:
     """Searches for the first differing instruction of a launch.
 
     open_reference: returns the registers of the reference's launch, for the given program and write points.
-    exclude: as for `Program.points`.
+    exclude: as for `InstrumentedProgram.points`.
     """
 
     def __init__(
         self,
-        launch: Launch,
-        reference_launch: Launch,
+        launch: WatchedLaunch,
+        reference_launch: WatchedLaunch,
         ours: InstrumentedExecutor,
-        open_reference: Callable[[Launch, Program, Sequence[WritePoint]], Registers],
+        open_reference: Callable[[WatchedLaunch, InstrumentedProgram, Sequence[WritePoint]], Registers],
         exclude: frozenset[str],
         tolerance: Tolerance,
     ) -> None:
         self._launch = launch
         self._tolerance = tolerance
         self._programs = (
-            Program(launch.ptx, launch.module, launch.kernel),
-            Program(reference_launch.ptx, reference_launch.module, reference_launch.kernel),
+            InstrumentedProgram(launch.ptx, launch.module, launch.kernel),
+            InstrumentedProgram(reference_launch.ptx, reference_launch.module, reference_launch.kernel),
         )
         self._matching = match(*self._programs, exclude)
         self._ours: Registers = Tracer(ours, launch, self._programs[0], self._matching.ours)
@@ -356,7 +360,7 @@ class Search:
         )
 
 
-def _known(bits: int | None, kind: str) -> Value | None:
+def _known(bits: int | None, kind: str) -> ComparedValue | None:
     return None if bits is None else register_value(bits, kind)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .result import Value
+from .result import ComparedValue
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 _PTX_TYPES = {"pred": "?", "f16": "float16", "f32": "float32", "f64": "float64"}
@@ -103,27 +103,27 @@ def ulps(a: Any, b: Any) -> int | None:
     return abs(_place(a) - _place(b))
 
 
-def register_value(bits: int, kind: str) -> Value:
+def register_value(bits: int, kind: str) -> ComparedValue:
     """The value of a register of a PTX type."""
     width = _bit_width(kind)
     bits &= (1 << width) - 1
     shown = f"{bits:#0{2 + width // 4}x}" if width > 1 else ""
     if kind == "pred":
-        return Value(str(bool(bits)), "")
+        return ComparedValue(str(bool(bits)), "")
     if kind.endswith("x2"):
-        return Value(", ".join(register_value(b, kind[:-2]).text for b in _halves(bits, kind)), shown)
+        return ComparedValue(", ".join(register_value(b, kind[:-2]).text for b in _halves(bits, kind)), shown)
     if kind in _FLOATS:
-        return Value(_text(_number(bits, kind)), shown)
+        return ComparedValue(_text(_number(bits, kind)), shown)
     if kind[0] == "b":
-        return Value(shown, shown)
-    return Value(str(bits - (bits >> width - 1 << width) if kind[0] == "s" else bits), shown)
+        return ComparedValue(shown, shown)
+    return ComparedValue(str(bits - (bits >> width - 1 << width) if kind[0] == "s" else bits), shown)
 
 
-def element_value(element: Any) -> Value:
+def element_value(element: Any) -> ComparedValue:
     """The value of an array's element, with its bits."""
     raw = np.asarray(element).tobytes()
     bits = "0x" + raw[::-1].hex() if len(raw) <= 16 else ""
-    return Value(_text(element), bits)
+    return ComparedValue(_text(element), bits)
 
 
 def register_ulps(ours: int, reference: int, kind: str) -> int | None:

@@ -17,7 +17,7 @@ import msgspec
 from simt import _engine
 from simt.checkpoint.folder import PIECE, CheckpointReader, CheckpointWriter, Natural, Span
 from simt.checkpoint.memory import Allocated, written
-from simt.checkpoint.point import CTAS, Begun, Point, Size, engine_digest
+from simt.checkpoint.point import CTAS, Begun, CheckpointPoint, Size, engine_digest
 from simt.errors import CheckpointError, ProgramFault
 from simt.spec import Spec
 from simt.spec.files import validate
@@ -35,7 +35,7 @@ _OF_HOST = ("cudaHostAlloc", "cudaHostRegister", "cudaMallocManaged", "staged co
 _ADDR_NO_RANDOMIZE = 0x0040000
 """Of personality(2)."""
 
-Execute = Callable[[Any], None]
+Execute = Callable[[_engine.functional.DeviceMemory], None]
 """Executes a launch without timing, on a copy of the GPU's memory."""
 
 
@@ -163,10 +163,10 @@ class Steps(ABC):
         )
 
 
-class Recording(Steps):
+class CheckpointRecording(Steps):
     """Executes the launches before the point, and writes the checkpoint there."""
 
-    def __init__(self, path: str | os.PathLike[str], point: Point) -> None:
+    def __init__(self, path: str | os.PathLike[str], point: CheckpointPoint) -> None:
         super().__init__(path, point.launch)
         self._point = point
         self._writer = CheckpointWriter(path, KIND)
@@ -206,7 +206,7 @@ class Recording(Steps):
         until, before = self._point.within(launcher), len(printed)
         state = b""
 
-        def execute(copy: Any) -> None:
+        def execute(copy: _engine.functional.DeviceMemory) -> None:
             nonlocal state
             state = gpu.run_values(launcher, parameters, self.launch, copy, until)
 
@@ -289,7 +289,7 @@ class Resumption(Steps):
     def close(self) -> None:
         self._reader.close()
 
-    def _change(self, memory: Any, span: Span) -> None:
+    def _change(self, memory: _engine.functional.DeviceMemory, span: Span) -> None:
         if not memory.apply_changes(self._reader.read(_CHANGES, [span])):
             self._reader.damaged(f"{_CHANGES}: the changes at byte {span[0]}")
 
@@ -308,7 +308,7 @@ def fixed_addresses() -> None:
 _libc = ctypes.CDLL(None)
 
 
-def _allocate(memory: Any, launch: _Launch) -> bool:
+def _allocate(memory: _engine.functional.DeviceMemory, launch: _Launch) -> bool:
     """Frees and allocates as the launch did. False if that is not possible."""
     return all(memory.free(address, by_kernel=True) for address in launch.freed) and all(
         memory.allocate_at(a.address, a.size, a.label, True) for a in launch.made

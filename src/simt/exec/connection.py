@@ -17,9 +17,19 @@ import msgspec
 
 from simt.errors import SimtError
 
-from .device import Device
+from .device import ProgramDevice
 from .gpus import AddressSpaces
-from .requests import Number, Requests
+from .requests import (
+    REQUESTS,
+    CalledRequest,
+    DeviceFacts,
+    HelloRequest,
+    LeaveRequest,
+    OpenRequest,
+    Request,
+    decoder_of,
+    methods_for,
+)
 
 _SIZE = struct.Struct("<Q")
 _MOST_BYTES = 1 << 32
@@ -29,7 +39,7 @@ _TAKEN_WITHIN = 10.0
 """Seconds in which a program must take an answer that it waits for."""
 _ENCODER = msgspec.msgpack.Encoder()
 
-Maker = Callable[[int, str, Callable[[int], None]], Device]
+Maker = Callable[[int, str, Callable[[int], None]], ProgramDevice]
 """Makes a device from its ordinal, the program's name, and a function that calls the program's functions."""
 
 
@@ -42,14 +52,14 @@ class Connection:
 
     def __init__(self, channel: socket.socket, make: Maker, spaces: AddressSpaces) -> None:
         self.channel = channel
-        self.device: Device | None = None
+        self.device: ProgramDevice | None = None
         self.process = _process_of(channel)
         """A descriptor of the process at the other end (pidfd_open); None if the system has none."""
         self._make, self._spaces = make, spaces
         self._place: tuple[int, int] | None = None
         """Process and device in an address space."""
-        self._requests = _FIRST
-        self._operations: dict[str, Callable[..., Any]] = {"hello": self.hello}
+        self._decode = _FIRST
+        self._methods: dict[type[Request], Callable[[Any], Any]] = {HelloRequest: self.hello}
         self._received = bytearray()
         self._read = 0
         self._has_left = False
@@ -66,10 +76,10 @@ class Connection:
         if not self._receive():
             return False
         while (message := self._next()) is not None:
-            operation, arguments = self._requests.decode(message)
-            answer = self._operations[operation](*arguments)
+            request = self._decode(message)
+            answer = self._methods[type(request)](request)
             if answer is not None:
-                opened = self.device if operation == "open" else None
+                opened = self.device if isinstance(request, OpenRequest) else None
                 self._reply(answer, opened.file if opened is not None else None)
         return True
 
@@ -93,25 +103,26 @@ class Connection:
             with suppress(OSError):
                 signal.pidfd_send_signal(self.process, number)
 
-    # --- operations, besides those of the device --------------------------------------------------------
+    # --- requests, besides those to the device ----------------------------------------------------------
 
-    def hello(self, process: int, ordinal: Number, program: str) -> dict[str, Any]:
-        self.device = self._make(ordinal, program, self._call)
+    def hello(self, request: HelloRequest) -> DeviceFacts:
+        self.device = self._make(request.ordinal, request.program, self._call)
         self.device.watch = self._require_client
-        self.device.space = self._spaces.enter(process, ordinal)
+        self.device.space = self._spaces.enter(request.process, request.ordinal)
         if self.device.space is not None:
-            self._place = process, ordinal
-        self._requests = _REQUESTS
-        own = {name: getattr(self.device, name) for name in Device.operations}
-        self._operations = {**own, "leave": self.leave, "called": self.called}
+            self._place = request.process, request.ordinal
+        self._decode = _FURTHER
+        self._methods = {
+            kind: getattr(self if hasattr(self, name) else self.device, name)
+            for kind, name in _METHODS.items()
+        }
         return self.device.facts
 
-    def leave(self) -> None:
-        """The process ends in order: work that it has not waited for is still done."""
+    def leave(self, request: LeaveRequest) -> None:
         self._has_left = True
 
-    def called(self) -> None:
-        """A function of the program has been called: only after a request to do so."""
+    def called(self, request: CalledRequest) -> None:
+        """Only after a request to call it."""
         raise ValueError("no function of the program was to be called")
 
     # --- inside -----------------------------------------------------------------------------------------
@@ -122,9 +133,9 @@ class Connection:
         while (message := self._next()) is None:
             if not self._receive():
                 raise ClientGone("the program has ended in one of its functions")
-        operation, _ = self._requests.decode(message)
-        if operation != "called":
-            raise ValueError(f"{operation!r} while a function of the program is being called")
+        request = self._decode(message)
+        if not isinstance(request, CalledRequest):
+            raise ValueError(f"{type(request).__name__} while a function of the program is being called")
 
     def _require_client(self) -> None:
         """Raises ClientGone if the process was killed."""
@@ -144,7 +155,7 @@ class Connection:
 
     def _is_leave(self, message: bytearray) -> bool:
         with suppress(msgspec.DecodeError):
-            return self._requests.decode(message)[0] == "leave"
+            return isinstance(self._decode(message), LeaveRequest)
         return False
 
     def _receive(self) -> bool:
@@ -180,18 +191,15 @@ class Connection:
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [file]))
                 data = data[self.channel.sendmsg([data], [rights]) :]
             self.channel.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            raise ClientGone("a process of the program has ended while it waited for an answer") from None
         finally:
             self.channel.settimeout(None)
 
 
-_FIRST = Requests([Connection.hello])
-_REQUESTS = Requests(
-    [
-        Connection.leave,
-        Connection.called,
-        *(getattr(Device, name) for name in sorted(Device.operations)),
-    ]
-)
+_METHODS = methods_for(REQUESTS, Connection, ProgramDevice)
+_FIRST = decoder_of([HelloRequest])
+_FURTHER = decoder_of(kind for kind in REQUESTS if kind is not HelloRequest)
 _MOST_LEAVE = 16
 """Bytes of the request to leave, however it is encoded."""
 

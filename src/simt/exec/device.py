@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections import Counter
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,30 +28,90 @@ from simt.errors import (
     SimtError,
     ToolkitError,
 )
-from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Kernel, Launcher, Module
 from simt.names import printable
+from simt.options import GpuOptions
 from simt.result import Result
-from simt.run.l2 import PROPERTIES, AccessWindow, Rows, Use
+from simt.run.l2 import PROPERTIES, AccessWindow, MemoryRows, Use
+from simt.run.overrides import override_texts
+from simt.run.planned import PROFILER_RANGE
 from simt.run.session import QueuedTransfer
 from simt.spec import Spec, load_spec
 
 from . import codes
 from .attributes import device_attributes, device_uuid
 from .checkpoints import Steps
-from .gpus import EVERYWHERE, CheckpointedGpu, ProgramGpu
+from .gpus import CheckpointedGpu, ProgramGpu
 from .objects import Objects, ptx_of
-from .requests import Number
+from .requests import (
+    AllocateRequest,
+    AnsweredLaunchRequest,
+    Arena,
+    CallRequest,
+    CloseRangeRequest,
+    CopyRequest,
+    DeviceFacts,
+    ElapsedRequest,
+    FillRequest,
+    ForgetRequest,
+    FreeRequest,
+    KernelRecord,
+    LaunchConfiguration,
+    LaunchMode,
+    LaunchRequest,
+    LoadedModule,
+    LoadRequest,
+    NoteRequest,
+    OccupancyRequest,
+    OpenRangeRequest,
+    OpenRequest,
+    ParameterPlace,
+    Queried,
+    QueryRequest,
+    QueryResult,
+    ReachRequest,
+    RecordRequest,
+    Refusal,
+    RefuseTablesRequest,
+    RegistersRequest,
+    ReleaseRequest,
+    ResetPersistingRequest,
+    ResetRequest,
+    RunAheadRequest,
+    SetAsideRequest,
+    ShareRequest,
+    StackRequest,
+    StreamRequest,
+    SynchronizeRequest,
+    UnloadRequest,
+    VariableRecord,
+    WaitRequest,
+    WaitResult,
+    WindowRecord,
+)
 from .streams import ProgramStream, Streams
+from .untimed import HostCall, Untimed
 
 if TYPE_CHECKING:
+    from simt.engine_types import LoadedKernel
     from simt.profile.executed import Executed
 
 HOST_BYTES = 64 << 30
 """Address space for the program's pinned and registered memory, in addition to device memory."""
 STACK_BYTES = 16 << 10
 """Stack per thread, unless the program requests more."""
+
+QUERY_CYCLES, QUERY_INSTRUCTIONS = 5_000, 100_000
+"""Core cycles, or warp instructions where nothing is timed, by which a query advances what is not done. The
+cycles are a few microseconds, about what a query takes on hardware."""
+WAIT_INSTRUCTIONS = 4_000_000
+"""Warp instructions that launches which are not timed execute in turn while the program waits."""
+
+_AHEAD = (
+    "launches ran ahead while the program made no CUDA call, since it kept accessing memory that it shares "
+    "with kernels, or a function of its own was queued: their cycles depend on the host's speed"
+)
 
 _FAILURES = (DeadlockError, ProgramFault, LaunchError, ImageError, CompileError, ToolkitError)
 """Errors of the program."""
@@ -58,6 +120,7 @@ _FAULTS = {
     "illegal address": codes.ILLEGAL_ADDRESS,
     "misaligned address": codes.MISALIGNED_ADDRESS,
     "assert": codes.ASSERT,
+    "endless wait": codes.LAUNCH_TIMEOUT,
     "stack overflow": codes.ILLEGAL_ADDRESS,
     "illegal instruction": codes.ILLEGAL_INSTRUCTION,
 }
@@ -67,97 +130,58 @@ _PRIVATE_TABLES = (
     "cuFFT, cuDNN, ...) do, and the program launched no kernel afterwards; simt has no such tables. Link the "
     "runtime as a shared library (nvcc -cudart shared), and do without those libraries"
 )
+_WITHOUT_TABLES = ("libnvrtc", "libnvJitLink", "libnvvm", "libnvptxcompiler")
+"""Compilers, which ask for private tables and work without them."""
 
 
-class _Configuration(msgspec.Struct, array_like=True):
-    """A launch without its parameters."""
-
-    stream: int
-    module: int
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    cluster: tuple[int, int, int]
-    shared: int
-    cooperative: bool
-    window_address: int
-    window_bytes: int
-    hit_ratio: float
-    hit_property: int
-    miss_property: int
-
-    @property
-    def window(self) -> AccessWindow | None:
-        if not self.window_bytes:
-            return None
-        hit, miss = (PROPERTIES[number] for number in (self.hit_property, self.miss_property))
-        return AccessWindow(self.window_address, self.window_bytes, self.hit_ratio, hit, miss)
+def _window_of(record: WindowRecord) -> AccessWindow | None:
+    if not record.size:
+        return None
+    hit, miss = (PROPERTIES[number] for number in (record.hit, record.miss))
+    return AccessWindow(record.address, record.size, record.hit_ratio, hit, miss)
 
 
-class Device(Objects):
+def _record_of(facts: LoadedKernel) -> KernelRecord:
+    sizes, (x, y, z) = facts["max_threads"], facts["cluster"]
+    return KernelRecord(
+        parameters=[ParameterPlace(offset, size) for offset, size, *_ in facts["parameters"]],
+        shared_bytes=facts["shared_bytes"],
+        stack_bytes=facts["stack_bytes"],
+        max_threads=sizes[0] * max(1, sizes[1]) * max(1, sizes[2]),
+        cluster=(x, y, z),
+    )
+
+
+class ProgramDevice(Objects):
     """Device `ordinal` of one process of the program.
 
-    gpu, options: as for `simt.GPU`. ask: makes the program call one of its functions, by number, and returns
-    when it has been called. steps: the launches before the point of a checkpoint. Operations are the methods
-    named in `operations`; those that return a value are answered.
+    options: of its GPU. profile: file for what its launches execute. ask: makes the program call one of its
+    functions, by number, and returns when it has been called. steps: the launches before the point of a
+    checkpoint. The methods with a `request` take those of `requests.py`.
     """
-
-    operations = Objects.operations | frozenset(
-        [
-            "open",
-            "reset",
-            "allocate",
-            "share",
-            "reach",
-            "free",
-            "load",
-            "unload",
-            "launch",
-            "copy",
-            "fill",
-            "release",
-            "record",
-            "wait",
-            "forget",
-            "call",
-            "elapsed",
-            "stream",
-            "synchronize",
-            "registers",
-            "occupancy",
-            "stack",
-            "set_aside",
-            "reset_persisting",
-            "note",
-            "open_range",
-            "close_range",
-            "refuse_tables",
-        ]
-    )
 
     def __init__(
         self,
-        gpu: Any,
+        options: GpuOptions,
+        profile: str | os.PathLike[str] | None,
         ordinal: int,
         program: str,
-        options: dict[str, Any],
         ask: Callable[[int], None],
         steps: Steps | None = None,
     ) -> None:
         self._ask = ask
         self._steps = steps
         self._answers_launches = steps is not None and steps.active
-        self._spec: Spec = load_spec(gpu, options.get("set") or {})
+        self._spec: Spec = load_spec(options.gpu, override_texts(options.set))
         self._shown = (steps.spec if steps is not None else None) or self._spec
         """What the program is told about its GPU."""
         self._ordinal, self._program = ordinal, program
-        self._options = {name: value for name, value in options.items() if name != "profile"}
-        profile = options.get("profile")
+        self._options = options
         self._profile = None if profile is None else Path(profile)
         self._executed: Executed | None = None
-        self._gpu: GPU | None = None
-        self._ranges: Counter[str] = Counter()
-        """Ranges opened before the GPU was."""
+        self._gpu: ProgramGpu | None = None
+        self._ranges: list[str] = []
+        """Those that are open, in the order in which they were opened."""
         self._profiling = ExitStack()
         self._printed = bytearray()
         self._fault: tuple[int, str] | None = None
@@ -167,11 +191,14 @@ class Device(Objects):
         self._kernels: dict[tuple[int, str], Kernel] = {}
         self._launcher = lru_cache(maxsize=1024)(self._make_launcher)
         self._streams = Streams()
+        self._untimed = Untimed(self._streams)
+        self._is_alone = False
+        """Whether nobody can change memory while the program waits."""
         self._events: dict[int, tuple[int, QueuedTransfer]] = {}
         """By event: number and times of the work it stands for."""
         self.watch: Callable[[], None] = _nothing
         """Called again and again while launches run; what it raises stops them."""
-        self.space: Any = None
+        self.space: _engine.functional.AddressSpace | None = None
         """The engine's address space that the process's devices share; None if it is alone."""
         self.lacking = ""
         self._refused_tables = ""
@@ -179,39 +206,37 @@ class Device(Objects):
         another error since."""
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What the program is told about it."""
-        return {
-            "name": self._shown.description.split(":")[0] or self._shown.name,
-            "attributes": device_attributes(self._shown, self._ordinal),
-            "uuid": device_uuid(self._shown, self._ordinal),
-            "memory": self._shown.dram.capacity_gib << 30,
-            "functional": self._answers_launches or bool(self._options.get("functional")),
-            "synchronous": self._answers_launches,
-            "joined": self.space is not None,
-        }
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts(
+            name=self._shown.description.split(":")[0] or self._shown.name,
+            attributes=device_attributes(self._shown, self._ordinal),
+            uuid=device_uuid(self._shown, self._ordinal),
+            memory=self._shown.dram.capacity_gib << 30,
+            functional=self._answers_launches or self._options.functional,
+            synchronous=self._answers_launches,
+            joined=self.space is not None,
+        )
 
-    # --- operations -------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------
 
-    def open(self) -> list[int]:
-        """Creates the GPU. Returns the address of its memory, and its size in bytes."""
+    def open(self, request: OpenRequest) -> Arena:
         if self._gpu is None:
-            options = {**self._options, "memory": (self._shown.dram.capacity_gib << 30) + HOST_BYTES}
+            options = replace(self._options, memory=(self._shown.dram.capacity_gib << 30) + HOST_BYTES)
             if self._steps is None:
                 self._gpu = ProgramGpu(self._ordinal, self._printed, options, self.space)
             else:
                 self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options, self.space)
             self._gpu.program = self._program
             self._gpu.session.watch = self.watch
-            for name in self._ranges.elements():
+            for name in self._ranges:
                 self._gpu.open_range(name)
             if self._profile is not None:
                 self._executed = self._profiling.enter_context(self._gpu.profiled())
         native = self.gpu.memory.native
-        return [native.base, native.capacity]
+        return Arena(native.base, native.capacity)
 
     @property
-    def gpu(self) -> GPU:
+    def gpu(self) -> ProgramGpu:
         if self._gpu is None:
             raise LaunchError("the program uses a device before it has a context there")
         return self._gpu
@@ -219,10 +244,11 @@ class Device(Objects):
     @property
     def file(self) -> int:
         """The file descriptor of its memory."""
-        return int(self.gpu.memory.native.file)
+        return self.gpu.memory.native.file
 
-    def reset(self) -> int:
-        self.synchronize("all", 0)
+    def reset(self, request: ResetRequest) -> int:
+        self._run()
+        self._streams.clear()
         self._modules.clear()
         self._kernels.clear()
         self._launcher.cache_clear()
@@ -232,64 +258,54 @@ class Device(Objects):
         self._fault = None
         return 0
 
-    def allocate(self, size: Number, label: str, everywhere: bool) -> int:
-        """everywhere: kernels of all devices may access it."""
+    def allocate(self, request: AllocateRequest) -> int:
         native = self.gpu.memory.native
-        address = int(native.allocate(size, label))
-        if everywhere:
-            native.open(address, EVERYWHERE)
+        address = native.allocate(request.size, request.label)
+        if request.everywhere:
+            native.open(address, native.everywhere)
         return address
 
-    def share(self, address: Number, devices: Number) -> None:
-        """Which other devices' kernels may access an allocation: bit n for device n."""
-        self.gpu.memory.native.open(address, devices)
+    def share(self, request: ShareRequest) -> None:
+        self.gpu.memory.native.open(request.address, request.devices)
 
-    def reach(self, number: Number, all: bool) -> None:
-        """Whether kernels of this device may access all memory of device `number`."""
-        if number >= 64:
-            raise ValueError(f"device {number}, expected less than 64")
-        self.gpu.memory.native.reach(number, all)
+    def reach(self, request: ReachRequest) -> None:
+        if request.number >= 64:
+            raise ValueError(f"device {request.number}, expected less than 64")
+        self.gpu.memory.native.reach(request.number, request.all)
 
-    def free(self, address: Number) -> None:
-        self.gpu.memory.native.free(address)
+    def free(self, request: FreeRequest) -> None:
+        self.gpu.memory.native.free(request.address)
 
-    def stack(self, size: Number) -> None:
-        """Sets the stack size per thread in bytes, if larger than the engine's default."""
-        if size > STACK_BYTES:
-            self.gpu.machine_facts["stack_limit"] = size
+    def stack(self, request: StackRequest) -> None:
+        if request.size > STACK_BYTES:
+            self.gpu.machine_facts["stack_limit"] = request.size
             self._launcher.cache_clear()
 
-    def note(self, what: str) -> None:
-        """The program has asked for something that has no effect on timing."""
-        self.gpu.session.note(f"{what}: no effect on timing")
+    def note(self, request: NoteRequest) -> None:
+        self.gpu.session.note(f"{request.what}: no effect on timing")
 
-    def open_range(self, name: str) -> None:
-        """A range begins, for the launches that follow."""
-        if self._gpu is None:
-            self._ranges[name] += 1
-        else:
-            self._gpu.open_range(name)
+    def open_range(self, request: OpenRangeRequest) -> None:
+        self._ranges.append(request.name)
+        if self._gpu is not None:
+            self._gpu.open_range(request.name)
 
-    def close_range(self, name: str) -> None:
-        """The range of this name that was opened last ends."""
-        if self._gpu is None:
-            self._ranges[name] -= 1
-        else:
-            self._gpu.close_range(name)
+    def close_range(self, request: CloseRangeRequest) -> None:
+        name = request.name
+        if name in self._ranges:
+            del self._ranges[len(self._ranges) - 1 - self._ranges[::-1].index(name)]
+            if self._gpu is not None:
+                self._gpu.close_range(name)
 
-    def set_aside(self, nbytes: Number) -> None:
-        """Sets aside a part of the L2 for persisting accesses, in order with what is queued."""
-        self.gpu.set_persisting_l2(nbytes)
+    def set_aside(self, request: SetAsideRequest) -> None:
+        self.gpu.set_persisting_l2(request.size)
 
-    def reset_persisting(self) -> None:
-        """Ends the persistence of the lines that are in the L2, in order with what is queued."""
+    def reset_persisting(self, request: ResetPersistingRequest) -> None:
         self.gpu.reset_persisting_l2()
 
-    def load(self, image: bytes) -> dict[str, Any]:
-        """Loads a module. Returns its number, kernels and variables; or an error and its text."""
+    def load(self, request: LoadRequest) -> LoadedModule:
         self._loaded += 1
         try:
-            program = self._image(image)
+            program = self._image(request.image)
             module = Module(self.gpu, program)
         except (ImageError, CompileError, ToolkitError) as error:
             self._refused_tables = ""  # this is the error that matters
@@ -298,32 +314,22 @@ class Device(Objects):
                 self.lacking, code = str(error), codes.UNSUPPORTED_PTX_VERSION
             elif isinstance(error, DynamicParallelismError):
                 self.lacking, code = str(error), codes.NOT_SUPPORTED
-            return {"error": code, "text": str(error)}
+            return LoadedModule(refusal=Refusal(code, str(error)))
         number = self._loaded
         self._modules[number] = module
         managed = frozenset(module.native.managed)
+        native = self.gpu.memory.native
         for name in managed:
-            self.gpu.memory.native.open(module.native.variables[name][0], EVERYWHERE)
-        return {
-            "module": number,
-            "ptx_version": arch_number(program.arch)[0],
-            "kernels": {
-                name: [
-                    [(offset, size) for offset, size, *_ in facts["parameters"]],
-                    facts["shared_bytes"],
-                    facts["stack_bytes"],
-                    facts["max_threads"][0]
-                    * max(1, facts["max_threads"][1])
-                    * max(1, facts["max_threads"][2]),
-                    facts["cluster"],
-                ]
-                for name, facts in module.native.kernels.items()
-            },
-            "variables": {
-                name: (address, size, name in managed)
+            native.open(module.native.variables[name][0], native.everywhere)
+        return LoadedModule(
+            module=number,
+            ptx_version=arch_number(program.arch)[0],
+            kernels={name: _record_of(facts) for name, facts in module.native.kernels.items()},
+            variables={
+                name: VariableRecord(address, size, name in managed)
                 for name, (address, size) in module.native.variables.items()
             },
-        }
+        )
 
     def _image(self, image: bytes) -> Image:
         name = f"{self._program}[{self._loaded - 1}]"
@@ -344,94 +350,84 @@ class Device(Objects):
         module = ptx_of(image, name)
         return link([module], self.gpu.arch) if not module.arch else module
 
-    def unload(self, number: Number) -> None:
-        self._modules.pop(number, None)
-        for key in [key for key in self._kernels if key[0] == number]:
+    def unload(self, request: UnloadRequest) -> None:
+        self._modules.pop(request.module, None)
+        for key in [key for key in self._kernels if key[0] == request.module]:
             del self._kernels[key]
         self._launcher.cache_clear()
 
-    def _kernel(self, module: Number, name: str) -> Kernel:
+    def _kernel(self, module: int, name: str) -> Kernel:
         key = (module, name)
         if key not in self._kernels:
             self._kernels[key] = self._modules[module][name]
         return self._kernels[key]
 
     def _make_launcher(self, configuration: bytes) -> Launcher:
-        launch = msgspec.msgpack.decode(configuration, type=_Configuration)
+        launch = msgspec.msgpack.decode(configuration, type=LaunchConfiguration)
         kernel = self._kernel(launch.module, launch.kernel)
         return Launcher(
             kernel,
             launch.grid,
             launch.block,
-            launch.shared,
+            launch.shared_bytes,
             ProgramStream(self.gpu, launch.stream, self._streams),
             launch.cluster if launch.cluster[0] else kernel.facts.cluster,
             launch.cooperative,
-            window=launch.window,
+            window=_window_of(launch.window),
         )
 
-    def registers(self, module: Number, name: str) -> int:
+    def registers(self, request: RegistersRequest) -> int:
         try:
-            return self._kernel(module, name).facts.registers
+            return self._kernel(request.module, request.kernel).facts.registers
         except _FAILURES as error:
             self._failed(error)
             return 0
 
-    def occupancy(self, module: Number, name: str, threads: Number, shared: Number) -> int:
-        """CTAs of a kernel that fit on an SM; 0 if none fits."""
+    def occupancy(self, request: OccupancyRequest) -> int:
         try:
-            return self._kernel(module, name).occupancy(threads, shared).ctas
+            kernel = self._kernel(request.module, request.kernel)
+            return kernel.occupancy(request.threads, request.shared_bytes).ctas
         except LaunchError:
             return 0
         except _FAILURES as error:
             self._failed(error)
             return 0
 
-    def stream(self, number: Number, blocking: bool) -> None:
-        """Creates a stream."""
-        self._streams.add(number, blocking)
+    def stream(self, request: StreamRequest) -> None:
+        self._streams.add(request.stream, request.blocking)
 
-    def launch(self, configuration: bytes, parameters: bytes) -> dict[str, bool] | None:
-        """Launches a kernel. configuration: an encoded `_Configuration`. Before the point of a checkpoint,
-        the program waits for the answer: whether it also does so next time, and whether work is executed as
-        it arrives.
-        """
+    def launch(self, request: LaunchRequest) -> None:
         self._refused_tables = ""
         if self._fault is None:
             try:
-                self.gpu.launch(self._launcher(configuration), lambda: LaunchArguments(parameters))
+                innermost = next((name for name in reversed(self._ranges) if name != PROFILER_RANGE), "")
+                with self.gpu.annotate(innermost):
+                    launcher = self._launcher(request.configuration)
+                    self._launch(launcher, LaunchArguments(request.parameters))
             except _FAILURES as error:
                 self._failed(error)
-        if not self._answers_launches:
-            return None
-        self._answers_launches = self._steps is not None and self._steps.active
-        return {"synchronous": self._answers_launches, "functional": self.gpu.functional}
 
-    def copy(
-        self,
-        stream: Number,
-        moved: bool,
-        staged: bool,
-        link: Literal["device", "host_to_device", "device_to_host", "none"],
-        to: Number,
-        to_pitch: Number,
-        to_slice: Number,
-        source: Number,
-        pitch: Number,
-        slice: Number,
-        width: Number,
-        height: Number,
-        depth: Number,
-    ) -> None:
-        """Copies rows. moved: the program has already copied them; only timing is simulated. staged: `source`
-        is memory that the program allocated for this copy; it is freed afterwards. link: what it occupies."""
-        native, nbytes = self.gpu.memory.native, width * height * depth
+    def answered_launch(self, request: AnsweredLaunchRequest) -> LaunchMode:
+        self.launch(request)
+        self._answers_launches = self._steps is not None and self._steps.active
+        return LaunchMode(synchronous=self._answers_launches, functional=self.gpu.functional)
+
+    def copy(self, request: CopyRequest) -> None:
+        native, to, source, link = self.gpu.memory.native, request.to, request.source, request.link
+        width, height, depth = request.width, request.height, request.depth
+        nbytes, staged = width * height * depth, request.staged
         moves = (
             []
-            if moved
+            if request.moved
             else [
                 _engine.functional.copying(
-                    native, to + z * to_slice, source + z * slice, width, height, to_pitch, pitch
+                    native,
+                    to.address + z * to.slice,
+                    source.address + z * source.slice,
+                    width,
+                    height,
+                    to.pitch,
+                    source.pitch,
                 )
                 for z in range(depth)
             ]
@@ -441,16 +437,18 @@ class Device(Objects):
             for part in moves:
                 part()
             if staged:
-                native.free(source)
+                native.free(source.address)
 
         touched = []
         if link == "device":
-            touched.append(Rows(source, width, pitch, height, slice, depth, "read"))
-        if link in ("device", "host_to_device"):
+            touched.append(
+                MemoryRows(source.address, width, source.pitch, height, source.slice, depth, "read")
+            )
+        if link in ("device", "host_to_device", "peer_to_device"):
             use: Use = "written" if link == "device" else "received"
-            touched.append(Rows(to, width, to_pitch, height, to_slice, depth, use))
+            touched.append(MemoryRows(to.address, width, to.pitch, height, to.slice, depth, use))
         self._do(
-            stream,
+            request.stream,
             QueuedTransfer(
                 link=link,
                 traffic={"device": 2 * nbytes, "none": 0}.get(link, nbytes),
@@ -459,95 +457,145 @@ class Device(Objects):
             ),
         )
 
-    def fill(
-        self,
-        stream: Number,
-        filled: bool,
-        address: Number,
-        pitch: Number,
-        value: Number,
-        element: Number,
-        width: Number,
-        height: Number,
-    ) -> None:
-        """Fills rows of elements. filled: the program has already filled them; only timing is simulated."""
+    def fill(self, request: FillRequest) -> None:
+        address, pitch, height = request.address, request.pitch, request.height
+        nbytes = request.width * request.element
         perform = None
-        if not filled:
+        if not request.filled:
             perform = _engine.functional.filling(
-                self.gpu.memory.native, address, value, element, width * element, height, pitch
+                self.gpu.memory.native, address, request.value, request.element, nbytes, height, pitch
             )
-        traffic = width * element * height
-        rows = Rows(address, width * element, pitch, height, use="written")
-        self._do(stream, QueuedTransfer(link="device", traffic=traffic, touched=[rows], perform=perform))
+        rows = MemoryRows(address, nbytes, pitch, height, use="written")
+        transfer = QueuedTransfer(link="device", traffic=nbytes * height, touched=[rows], perform=perform)
+        self._do(request.stream, transfer)
 
-    def release(self, stream: Number, address: Number) -> None:
-        """Frees memory, in stream order."""
-        native = self.gpu.memory.native
-        self._do(stream, QueuedTransfer(perform=lambda: native.free(address)))
+    def release(self, request: ReleaseRequest) -> None:
+        native, address = self.gpu.memory.native, request.address
 
-    def call(self, stream: Number, number: Number) -> None:
-        """Calls a function of the program, in stream order."""
-        self._do(stream, QueuedTransfer(perform=lambda: self._ask(number)))
+        def free() -> None:
+            native.free(address)
 
-    def record(self, stream: Number, event: Number) -> None:
-        """Records an event. Every record has a new number."""
+        self._do(request.stream, QueuedTransfer(perform=free))
+
+    def call(self, request: CallRequest) -> None:
+        number = request.number
+        if not self.gpu.functional:
+            self._do(request.stream, QueuedTransfer(perform=lambda: self._ask(number)))
+        elif self._fault is None:
+            self._untimed.add(request.stream, lambda: HostCall(lambda: self._ask(number)))
+
+    def record(self, request: RecordRequest) -> None:
         point = QueuedTransfer()
-        self._events[event] = (self._do(stream, point), point)
+        self._events[request.event] = (self._do(request.stream, point), point)
 
-    def wait(self, stream: Number, event: Number) -> None:
-        """Makes a stream wait for a recorded event."""
-        if event in self._events:
-            self._streams.wait(stream, self._events[event][0])
+    def wait(self, request: WaitRequest) -> None:
+        if request.event in self._events:
+            self._streams.wait(request.stream, self._events[request.event][0])
 
-    def forget(self, event: Number) -> None:
-        """The program can no longer refer to this record of an event."""
-        self._events.pop(event, None)
+    def forget(self, request: ForgetRequest) -> None:
+        self._events.pop(request.event, None)
 
-    def elapsed(self, start: Number, end: Number) -> float:
-        """Nanoseconds between two events; 0 without timing."""
-        first, last = (self._events[event][1].end_cycle for event in (start, end))
+    def elapsed(self, request: ElapsedRequest) -> float:
+        first, last = (self._events[event][1].end_cycle for event in (request.start, request.end))
         if first is None or last is None:
             return 0.0
         return (last - first) * 1e3 / self._spec.clock.core_mhz
 
-    def synchronize(self, what: Literal["all", "stream", "event"], which: Number) -> dict[str, Any]:
-        """Runs queued work: all of it ("all"), that of a stream, or that before an event. Returns the code of
-        a fault that has occurred, or 0, and what was printed.
-        """
+    def synchronize(self, request: SynchronizeRequest) -> WaitResult:
+        what = request.what
         if what == "all":
-            self._run()
-            self._streams.clear()
+            numbers = self._numbers
+        elif what == "numbers":
+            numbers = request.numbers
         else:
-            self._run(self._streams.last(which) if what == "stream" else [self._events[which][0]])
-        printed = bytes(self._printed)
+            numbers = self._numbers_of(what, request.which)
+        self._is_alone = request.alone
+        seconds = None if request.milliseconds is None else request.milliseconds / 1000
+        self._run(None if what == "all" else numbers, seconds=seconds)
+        if what == "all" and not self._numbers:
+            self._streams.clear()
+        fault, printed = self._fault[0] if self._fault else 0, bytes(self._printed)
         self._printed.clear()
-        return {"fault": self._fault[0] if self._fault else 0, "printed": printed}
+        return WaitResult(fault, printed, [number for number in numbers if not self._finished([number])])
 
-    def refuse_tables(self, file: str) -> None:
-        """A file of the program requested one of NVIDIA's private tables and was refused."""
-        self._refused_tables = file or "the program"
+    def query(self, request: QueryRequest) -> QueryResult:
+        numbers = self._numbers_of(request.what, request.which)
+        ran = not self._finished(numbers)
+        self._run(numbers, most=QUERY_CYCLES)
+        return QueryResult(done=self._finished(numbers), ran=ran)
+
+    def run_ahead(self, request: RunAheadRequest) -> bool:
+        if not self.gpu.functional and self._numbers:
+            self.gpu.session.note(_AHEAD)
+        self._run(most=QUERY_CYCLES)
+        return not self._numbers
+
+    def refuse_tables(self, request: RefuseTablesRequest) -> None:
+        if not Path(request.file).name.startswith(_WITHOUT_TABLES):
+            self._refused_tables = request.file or "the program"
 
     # --- inside -----------------------------------------------------------------------------------------
 
+    def _launch(self, launcher: Launcher, arguments: LaunchArguments) -> None:
+        gpu, stream = self.gpu, launcher.stream
+        if gpu.functional and stream is not None:
+            self._untimed.add(stream.number, lambda: gpu.launch_untimed(launcher, arguments))
+        else:
+            gpu.launch(launcher, lambda: arguments)
+
     def _do(self, stream: int, transfer: QueuedTransfer) -> int:
-        """Queues work in a stream, or performs it immediately without timing. Returns its number."""
+        """Queues work in a stream, or, without timing, performs it as soon as may be. Returns its number."""
         if self._fault is not None:
             return 0
         if self.gpu.functional:
-            if transfer.perform is not None:
-                transfer.perform()
-            return 0
+
+            def begin() -> None:
+                if transfer.perform is not None:
+                    transfer.perform()
+
+            return self._untimed.add(stream, begin)
         transfer.stream, transfer.after = stream, self._streams.before(stream)
         number = self.gpu.transfer(transfer)
         self._streams.queued(stream, number)
         return number
 
-    def _run(self, until: list[int] | None = None) -> None:
-        """Runs queued work: all of it, or only until that of these numbers has ended."""
+    @property
+    def _numbers(self) -> list[int]:
+        """Numbers of the work that has not ended."""
+        return self._untimed.numbers + self.gpu.session.numbers
+
+    def _numbers_of(self, what: Queried, which: int) -> list[int]:
+        """Numbers of the work of a stream, or before an event."""
+        if what == "stream":
+            return self._streams.last(which)
+        return [self._events[which][0]]
+
+    def _finished(self, numbers: Collection[int]) -> bool:
+        return self._untimed.finished(numbers) and self.gpu.session.finished(numbers)
+
+    def _run(
+        self, until: Collection[int] | None = None, most: int | None = None, seconds: float | None = None
+    ) -> None:
+        """Runs queued work: all of it, or only until that of these numbers has ended, and pauses after `most`
+        core cycles, or seconds of the host. What is not timed goes on for a part at least."""
         try:
-            self.gpu.synchronize(until)
+            if self._untimed.numbers:
+                self._run_untimed(until, most, seconds)
+            else:
+                self.gpu.advance(until, most, seconds)
         except _FAILURES as error:
             self._failed(error)
+
+    def _run_untimed(self, until: Collection[int] | None, most: int | None, seconds: float | None) -> None:
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            over = not self._untimed.numbers if until is None else self._untimed.finished(until)
+            is_short = over or most is not None
+            self._untimed.advance(QUERY_INSTRUCTIONS if is_short else WAIT_INSTRUCTIONS)
+            if is_short or (end is not None and time.monotonic() >= end):
+                return
+            if self._is_alone:
+                self._untimed.require_progress()
 
     def _failed(self, error: SimtError) -> None:
         """An error of the program."""
@@ -559,6 +607,7 @@ class Device(Objects):
             code = codes.LAUNCH_OUT_OF_RESOURCES if error.kind else codes.INVALID_VALUE
         else:
             code = codes.INVALID_PTX
+        self._untimed.drop()
         if self._fault is None:
             self._fault = (code, str(error))
             print(f"simt: {printable(str(error))}", file=sys.stderr)
@@ -572,9 +621,11 @@ class Device(Objects):
         if self._gpu is None:
             return None
         self._ask = lambda _: None
+        self._is_alone = True
         self.gpu.session.watch = _nothing
         if is_lost:
             self.gpu.session.drop()
+            self._untimed.drop()
         else:
             self._run()
         if self._printed:

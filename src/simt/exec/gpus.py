@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from simt import _engine
@@ -11,14 +12,16 @@ from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.module import Launcher
 from simt.gpu.output import Output
+from simt.options import GpuOptions
 from simt.result import LaunchResult
 
 from .checkpoints import Steps
 
 FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 40
 """Start of device 0's memory, and distance between the memories of devices."""
-EVERYWHERE = (1 << 64) - 1
-"""All devices, for `open` of the engine's memory."""
+AT_ARRIVAL = 20_000_000
+"""Warp instructions that a launch executes as it arrives, if nothing is timed; then it pauses. About a
+second's: up to there, launches run while the host works."""
 
 
 class AddressSpaces:
@@ -29,10 +32,10 @@ class AddressSpaces:
 
     def __init__(self, devices: int) -> None:
         self._devices = devices
-        self._open: dict[int, tuple[Any, set[int]]] = {}
+        self._open: dict[int, tuple[_engine.functional.AddressSpace, set[int]]] = {}
         """The space, and the devices in it."""
 
-    def enter(self, process: int, ordinal: int) -> Any:
+    def enter(self, process: int, ordinal: int) -> _engine.functional.AddressSpace | None:
         """The space for a device of a process; None if it has none."""
         if self._devices < 2:
             return None
@@ -62,24 +65,104 @@ class ProgramGpu(GPU):
     space: the engine's address space that its memory is in, if any.
     """
 
-    def __init__(self, ordinal: int, printed: bytearray, options: dict[str, Any], space: Any = None) -> None:
+    def __init__(
+        self,
+        ordinal: int,
+        printed: bytearray,
+        options: GpuOptions,
+        space: _engine.functional.AddressSpace | None = None,
+    ) -> None:
         self._ordinal, self._space = ordinal, space
-        super().__init__(**options)
+        super().__init__(**options.keywords())
+        if space is not None:
+            self._session.join(self.memory.native)
         self._printed = printed
         self._output = Output(printed.extend)
+        self._paused: PausedLaunch | None = None
 
-    def _device_memory(self, capacity: int) -> Any:
+    def advance(self, until: Collection[int] | None, most: int | None, seconds: float | None) -> None:
+        """As `synchronize`, but pauses after `most` core cycles, or `seconds` of the host; None: does not."""
+        with self.exclusive:
+            if self._session.busy:
+                with self.exclusive.running:
+                    self._session.run(until=until, most=most, seconds=seconds)
+
+    def run_values(
+        self,
+        launcher: Launcher,
+        parameters: bytes,
+        launch_id: int,
+        memory: Any = None,
+        until: tuple[int, int, int] | None = None,
+    ) -> bytes:
+        """Executes a launch without timing; if nothing is timed, up to where it pauses."""
+        if memory is not None or until is not None or not self.functional or self._profiling is not None:
+            return super().run_values(launcher, parameters, launch_id, memory, until)
+        self._session.require_time()
+        paused = PausedLaunch(self, launcher, parameters, launch_id)
+        if not paused.advance(AT_ARRIVAL):
+            self._paused = paused
+        return b""
+
+    def launch_untimed(self, launcher: Launcher, arguments: LaunchArguments) -> PausedLaunch | None:
+        """As `launch`, if nothing is timed. Returns what is left of a launch that has paused."""
+        self.launch(launcher, lambda: arguments)
+        paused, self._paused = self._paused, None
+        return paused
+
+    def _device_memory(self, capacity: int) -> _engine.functional.DeviceMemory:
         memory = _engine.functional.DeviceMemory
         if self._space is not None:
             return memory(capacity, self._space, self._ordinal, self.exact_bounds)
         return memory(capacity, FIRST_ADDRESS + self._ordinal * ADDRESSES, self.exact_bounds)
 
 
+class PausedLaunch:
+    """A launch that is executed without timing, part by part."""
+
+    def __init__(self, gpu: ProgramGpu, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        self._gpu, self._launcher = gpu, launcher
+        with self._errors():
+            self._native = launcher.native.begin(
+                parameters, launch_id, gpu.threads, gpu._output.write, gpu.session.require_time
+            )
+        self._counted = 0, 0
+
+    def advance(self, most: int) -> bool:
+        """Executes `most` warp instructions, and to the end of a turn. Whether the launch has ended."""
+        with self._errors():
+            try:
+                return bool(self._native.advance(most))
+            finally:
+                before, self._counted = self._counted, self._native.instructions
+                self._gpu.instructions += self._counted[0] - before[0]
+                self._gpu.thread_instructions += self._counted[1] - before[1]
+
+    def repeats(self) -> bool:
+        """Whether its warps have only repeated themselves for long."""
+        return bool(self._native.repeats())
+
+    def report_endless_wait(self) -> None:
+        """Raises ProgramFault for warps that only repeat themselves."""
+        with self._errors():
+            self._native.report_endless_wait()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        with self._gpu.exclusive, self._launcher.kernel.module.explained, self._gpu.exclusive.running:
+            yield
+
+
 class CheckpointedGpu(ProgramGpu):
     """A GPU whose launches before the point of a checkpoint are steps that are recorded or restored."""
 
     def __init__(
-        self, steps: Steps, ordinal: int, printed: bytearray, options: dict[str, Any], space: Any = None
+        self,
+        steps: Steps,
+        ordinal: int,
+        printed: bytearray,
+        options: GpuOptions,
+        space: _engine.functional.AddressSpace | None = None,
     ) -> None:
         super().__init__(ordinal, printed, options, space)
         self._steps = steps
@@ -99,13 +182,13 @@ class CheckpointedGpu(ProgramGpu):
         launcher: Launcher,
         parameters: bytes,
         launch_id: int,
-        memory: Any = None,
+        memory: _engine.functional.DeviceMemory | None = None,
         until: tuple[int, int, int] | None = None,
     ) -> bytes:
         if not self._steps.active:
             return super().run_values(launcher, parameters, launch_id, memory, until)
 
-        def execute(copy: Any) -> None:
+        def execute(copy: _engine.functional.DeviceMemory) -> None:
             super(CheckpointedGpu, self).run_values(launcher, parameters, launch_id, copy)
 
         self._steps.run(self, launcher, parameters, execute, self._printed)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import simt._engine
 from simt.checkpoint.point import parse_point
 from simt.errors import CheckpointError, LaunchError, LimitReached, ToolkitError
+from simt.options import DEFAULT_GPU, ExecOptions, ExecutionOptions, GpuOptions, keywords_of
 from simt.result import Result
 from simt.run.interruption import Limits, number_of
+from simt.run.overrides import override_texts
 from simt.run.planned import Timed
-from simt.spec import Spec, load_spec
+from simt.spec import load_spec
 
-from .checkpoints import CheckpointWritten, Recording, Resumption, Steps, fixed_addresses
-from .device import Device
+from .checkpoints import CheckpointRecording, CheckpointWritten, Resumption, Steps, fixed_addresses
+from .device import ProgramDevice
 from .process import Process
 from .server import Server
 
@@ -71,91 +72,66 @@ def libraries() -> Path:
     return folder
 
 
-def run(
-    command: Sequence[str | os.PathLike[str]],
-    gpu: str | os.PathLike[str] | Spec | Sequence[str | os.PathLike[str] | Spec] | None = None,
-    *,
-    checkpoint_at: str | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume_from: str | os.PathLike[str] | None = None,
-    output: str | os.PathLike[str] | None = None,
-    profile: str | os.PathLike[str] | None = None,
-    env: Mapping[str, str] | None = None,
-    **options: Any,
-) -> Finished:
+@keywords_of(ExecOptions)
+def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Finished:
     """Runs a program that uses CUDA, and returns when it has ended.
 
     command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared),
         or it must use the driver API; its modules must contain PTX.
-    gpu: the GPU, or one per device; by default "h100", or that of the checkpoint it resumes from.
-    checkpoint_at: the point of a checkpoint, such as "launch=1200" or "launch=1200,cta=64,instruction=500".
-        The program is executed without timing up to there, the checkpoint is written in a new directory,
-        `checkpoint`, and the program is ended.
-    resume_from: a checkpoint. The program is run again; the effects of the launches before the point are
-        restored, and the rest is timed.
-    output: where the Result is saved; Results of further devices and processes are saved next to it, with a
-        number added to the name.
-    profile: where a profile of the launches is saved (Parquet), further ones likewise: they are executed
-        without timing (`GPU.profiled`).
-    env: the program's environment, by default that of this process.
-    options: as for `simt.GPU`: functional, set, threads, timeline, plan, launches, capture_range,
-        max_cycles, ... `timeout` counts from the start of the program, whatever it is doing.
+    {options}
+
+    `timeout` counts from the start of the program, whatever it is doing. Results of further devices and
+    processes are saved next to `output`, with a number added to the name.
 
     Raises LaunchError if the program cannot be started, SimtError for invalid options (SpecError before the
     program starts), CheckpointError (docs/checkpoints.md), and ProgramInterrupted on Ctrl-C.
     Launches finished by then are saved.
     """
     folder = libraries()
-    if (checkpoint_at is None) != (checkpoint is None):
+    if (options.checkpoint_at is None) != (options.checkpoint is None):
         raise CheckpointError("a checkpoint needs both its point and a directory to be written in")
-    if checkpoint_at is not None and resume_from is not None:
+    if options.checkpoint_at is not None and options.resume_from is not None:
         raise CheckpointError("a program that resumes from a checkpoint cannot make another one")
-    untimed = options.get("functional") or profile is not None or checkpoint_at is not None
-    if untimed and options.get("max_cycles") is not None:
-        raise LaunchError(
-            "functional, profile and checkpoint_at execute the program without cycles: leave out max_cycles"
-        )
-    launches, capture_range = options.get("launches"), options.get("capture_range")
-    if untimed and (launches is not None or capture_range is not None):
-        raise LaunchError(
-            "functional, profile and checkpoint_at time no launch: leave out launches and capture_range"
-        )
-    Timed(options.get("plan"), launches, capture_range)  # a wrong selection is refused before the start
-    limits = Limits(options.pop("max_cycles", None), options.pop("timeout", None))
+    Timed(
+        options.plan, options.launches, options.capture_range
+    )  # a wrong selection is refused before the start
+    limits = Limits(options.max_cycles, options.timeout)
     steps: Steps | None = None
-    if resume_from is not None:
-        steps = Resumption(resume_from, bool(options.get("functional")))
+    gpu = options.gpu
+    if options.resume_from is not None:
+        steps = Resumption(options.resume_from, options.functional)
         gpu = steps.spec if gpu is None else gpu
-    gpu = "h100" if gpu is None else gpu
+    gpu = DEFAULT_GPU if gpu is None else gpu
     gpus = list(gpu) if isinstance(gpu, Sequence) and not isinstance(gpu, str) else [gpu]
     for one in gpus:  # a wrong name is refused before the program starts
-        spec = load_spec(one, options.get("set") or {})
-        if options.get("power"):
+        spec = load_spec(one, override_texts(options.set))
+        if options.power:
             from simt.power import energies_of
 
-            energies_of(options["power"], spec.name)
-    if checkpoint_at is not None and checkpoint is not None:
-        steps = Recording(checkpoint, parse_point(checkpoint_at))
-        options["functional"] = True
-    places, profiles = numbered(output), numbered(profile)
-    if profile is not None:
-        options["functional"] = True
+            energies_of(options.power, spec.name)
+    if options.checkpoint_at is not None and options.checkpoint is not None:
+        steps = CheckpointRecording(options.checkpoint, parse_point(options.checkpoint_at))
+    places, profiles = numbered(options.output), numbered(options.profile)
+    common = {one.name: getattr(options, one.name) for one in fields(ExecutionOptions)}
+    common |= {"functional": bool(options.untimed), "max_cycles": limits.max_cycles}
 
-    def make(ordinal: int, program: str, ask: Callable[[int], None]) -> Device:
-        own = {"gpu": gpus[ordinal], "output": next(places), **options, "profile": next(profiles)}
-        own |= {"max_cycles": limits.max_cycles, "timeout": limits.timeout_left}
-        return Device(gpus[ordinal], ordinal, program, own, ask, steps)
+    def make(ordinal: int, program: str, ask: Callable[[int], None]) -> ProgramDevice:
+        own = common | {"output": next(places), "timeout": limits.timeout_left}
+        return ProgramDevice(
+            GpuOptions(gpus[ordinal], **own), next(profiles), ordinal, options.name or program, ask, steps
+        )
 
     with _scratch() as scratch:
         place = Path(scratch) / _SOCKET
         server = Server(place, make, len(gpus))
-        inherited = dict(os.environ if env is None else env)
+        inherited = dict(os.environ if options.env is None else options.env)
         others = inherited.get("LD_LIBRARY_PATH")
         inherited |= {
             "LD_LIBRARY_PATH": f"{folder}:{others}" if others else str(folder),
             "SIMT_EXEC_SOCKET": str(place),
             "SIMT_EXEC_DEVICES": str(len(gpus)),
             "TRITON_LIBCUDA_PATH": str(folder),
+            "NVTX_INJECTION64_PATH": str(folder / "libcuda.so.1"),
         }
         for name, value in (_SETTINGS if steps is None else _SETTINGS | _REPEATABLE).items():
             inherited.setdefault(name, value)

@@ -25,12 +25,9 @@ class Streams:
 
     def before(self, stream: int) -> list[int]:
         """Numbers of the work that must have ended before the next work in this stream starts."""
-        numbers = [*self._waits.pop(stream, ()), *([self._last[stream]] if stream in self._last else ())]
-        if stream == 0:
-            numbers += [last for other, last in self._last.items() if other not in self._non_blocking]
-        elif stream not in self._non_blocking and 0 in self._last:
-            numbers.append(self._last[0])
-        return list(dict.fromkeys(numbers))
+        numbers = self.last(stream)
+        self._waits.pop(stream, None)
+        return numbers
 
     def queued(self, stream: int, number: int) -> None:
         """Records that this work is now the last in the stream."""
@@ -41,9 +38,14 @@ class Streams:
         self._waits.setdefault(stream, []).append(number)
 
     def last(self, stream: int) -> list[int]:
-        """Numbers of the work to wait for until everything in the stream has ended."""
-        waits = [*self._waits.get(stream, ()), *([self._last[stream]] if stream in self._last else ())]
-        return list(dict.fromkeys(waits))
+        """Numbers of the work to wait for until everything in the stream has ended: what its next work would
+        wait for, as a copy does that the program waits for."""
+        numbers = [*self._waits.get(stream, ()), *([self._last[stream]] if stream in self._last else ())]
+        if stream == 0:
+            numbers += [last for other, last in self._last.items() if other not in self._non_blocking]
+        elif stream not in self._non_blocking and 0 in self._last:
+            numbers.append(self._last[0])
+        return list(dict.fromkeys(numbers))
 
     def clear(self) -> None:
         """Forgets all work, because everything has ended."""

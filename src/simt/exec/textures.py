@@ -2,70 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from simt import _engine
 
-from .requests import Number
+from .requests import ImageRecord, SamplingRecord
+
+if TYPE_CHECKING:
+    from simt.engine_types import TextureFields
 
 _MODES = ("wrap", "clamp", "mirror", "border")
 """In the order of `CUaddress_mode`."""
 
 
-class Described(msgspec.Struct, array_like=True):
-    """A texture or surface, as the program's library describes it.
-
-    levels: for each, its address, bytes between rows, bytes between layers, width, height and layers.
-    linear, between_levels: whether to filter within a level, and between two levels.
-    modes: `CUaddress_mode` of each dimension.
+def descriptor_of(image: ImageRecord, sampling: SamplingRecord | None) -> bytes:
+    """What a handle points to; of a surface without sampling. Raises ValueError for what the engine does not
+    support.
     """
-
-    surface: bool
-    geometry: str
-    channel: str
-    channels: int
-    channel_bytes: int
-    linear_memory: bool
-    normalized_float: bool
-    srgb: bool
-    mipmapped: bool
-    levels: list[tuple[Number, Number, Number, Number, Number, Number]]
-    normalized: bool
-    linear: bool
-    between_levels: bool
-    modes: list[Annotated[int, msgspec.Meta(ge=0, lt=len(_MODES))]]
-    border: list[float]
-    level_bias: float
-    least_level: float
-    most_level: float
-
-    def encoded(self) -> bytes:
-        """The descriptor that a handle points to. Raises ValueError for what the engine does not support."""
-        fields: dict[str, Any] = {
-            "geometry": self.geometry,
-            "channel": self.channel,
-            "channels": self.channels,
-            "channel_bytes": self.channel_bytes,
-            "linear_memory": self.linear_memory,
-            "normalized_float": self.normalized_float,
-            "srgb": self.srgb,
-            "mipmapped": self.mipmapped,
-            "levels": self.levels,
-        }
-        if not self.surface:
-            fields |= {
-                "normalized": self.normalized or self.geometry in ("cube", "acube"),
-                "filter": "linear" if self.linear else "point",
-                "level_filter": "linear" if self.between_levels else "point",
-                "address": [_MODES[mode] for mode in self.modes],
-                "border": self.border,
-                "level_bias": self.level_bias,
-                "least_level": self.least_level,
-                "most_level": self.most_level,
-            }
-        descriptor: bytes = _engine.functional.encode_texture(
-            "surface" if self.surface else "texture", fields
-        )
-        return descriptor
+    fields: TextureFields = {
+        "geometry": image.geometry,
+        "channel": image.channel,
+        "channels": image.channels,
+        "channel_bytes": image.channel_bytes,
+        "linear_memory": image.linear_memory,
+        "normalized_float": image.normalized_float,
+        "srgb": image.srgb,
+        "mipmapped": image.mipmapped,
+        "levels": image.levels,
+    }
+    if sampling is None:
+        return _engine.functional.encode_texture("surface", fields)
+    for mode in sampling.modes:
+        if mode >= len(_MODES):
+            raise ValueError(f"address mode {mode}, expected less than {len(_MODES)}")
+    fields |= {
+        "normalized": sampling.normalized or image.geometry in ("cube", "acube"),
+        "filter": "linear" if sampling.linear else "point",
+        "level_filter": "linear" if sampling.between_levels else "point",
+        "address": [_MODES[mode] for mode in sampling.modes],
+        "border": list(sampling.border),
+        "level_bias": sampling.level_bias,
+        "least_level": sampling.least_level,
+        "most_level": sampling.most_level,
+    }
+    return _engine.functional.encode_texture("texture", fields)

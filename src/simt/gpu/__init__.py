@@ -4,6 +4,16 @@ from .array import DeviceArray
 from .gpu import GPU
 from .module import Kernel, Module
 from .stream import Event, Stream
-from .texture import Sampler, Surface, Texture
+from .texture import Surface, Texture, TextureSampler
 
-__all__ = ["GPU", "DeviceArray", "Event", "Kernel", "Module", "Sampler", "Stream", "Surface", "Texture"]
+__all__ = [
+    "GPU",
+    "DeviceArray",
+    "Event",
+    "Kernel",
+    "Module",
+    "Stream",
+    "Surface",
+    "Texture",
+    "TextureSampler",
+]

@@ -6,25 +6,23 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from simt import _engine
 from simt.errors import CheckpointError, LaunchError
 from simt.isa import table_for
-from simt.policy import Policy
+from simt.options import Code, GpuOptions, TensorArithmetic, documented, keywords_of
 from simt.result import LaunchResult, Result
 from simt.run.interruption import raise_requested
 from simt.run.planned import Timed
-from simt.run.progress import Progress
 from simt.run.session import QueuedTransfer, Session
-from simt.selection import Selection
 from simt.spec import Spec
 from simt.trace.commands import Copy
 
@@ -32,7 +30,7 @@ from .creation import ArrayCreation
 from .exclusive import Exclusive
 from .memory import Memory, reserve, whole
 from .output import Output
-from .programs import CODES, Code, Programs, TensorArithmetic
+from .programs import Programs
 from .queued import queued_launch
 from .stream import Event, Stream
 from .texturing import Texturing
@@ -40,123 +38,45 @@ from .texturing import Texturing
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from simt.checkpoint.gpu import Interrupted, Saving
-    from simt.checkpoint.point import Point
-    from simt.control import Controller
-    from simt.power import Power
+    from simt.checkpoint.gpu import InterruptedLaunch, Saving
+    from simt.checkpoint.point import CheckpointPoint
+    from simt.engine_types import MachineFacts
     from simt.profile.executed import Executed
-    from simt.sampling import Plan
+    from simt.result.launch import MaybeNone
+    from simt.spec.native import NativeSpec
 
     from .arguments import LaunchArguments
     from .module import Launcher
-    from .recording import Recording
+    from .recording import TraceRecording
 
-MAX_DEVICE_MEMORY = 1 << 40
 _AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
 
 
 class GPU(Programs, ArrayCreation, Texturing):
     """A simulated GPU: compile a program, pass it arrays, launch it, and get values and cycles.
 
-    gpu: name of a specification (listed by `simt gpus`), path of a TOML file, or a specification.
-    functional: compute values only, without timing: about a thousand times as fast.
-    set, threads, timeline, window, progress, policies, controller, power, clock: as in `simt.simulate`. The
-        parts that a controller leaves out are still executed, so values are those of a full simulation.
-    plan: time only its launches, or those with the given ids (from 1); the others are executed without
-        timing, and leave in the L2 and the instruction caches what they access. With a Plan,
-        `result().sampling` then has estimated totals of all launches.
-    launches: time only these launches, as `kernels` of `simt.simulate`, counted from 1 ("10-20,name~gemm");
-        the others are executed as those that a plan leaves out. A part that matches none is a warning.
-    capture_range: likewise, only launches within ranges of this name (`range`); under `simt exec`,
-        "cudaProfilerApi" is the range between cudaProfilerStart and cudaProfilerStop. With `launches`, those
-        that are in both.
-    memory: bytes of device memory, by default the specification's; only the part that is used takes host
-        memory.
-    max_cycles: raise LimitReached if a timed launch runs after about this many core cycles of timed launches.
-    timeout: likewise, if a launch, timed or not, runs after this many seconds since the GPU was made.
-    output: where `save` puts the Result. Timed launches are written there as they finish, so they are kept
-        whatever happens next: `Result.load` reads them.
-    resume: True to continue the interrupted run with this output, or a Result of the same program. Launches
-        that had finished are executed without timing and keep their counters; later ones begin with empty
-        caches.
-    code: "ptx" executes PTX, and machine code only where a program holds no PTX; "sass" machine code, which
-        ptxas makes of PTX where a program holds none. It needs the extra `cuda`, and is contracted and
-        scheduled as on hardware.
-    fmad: contract products and sums without a rounding modifier to fma where nvcc does; also an option of
-        `compile` and `load`.
-    tensor_arithmetic: how mma, wmma and wgmma add floating-point products: "hardware", as the tensor cores
-        of the specification's `sm_version` do, to the bit, where that is known; "exact": in double
-        precision, rounded once.
-    exact_bounds: kernels may access only the bytes that were allocated. By default, as on hardware, they may
-        also access what CUDA's allocators round them up to: a multiple of 512 bytes.
+    {options}
+
+    What is not timed is executed: values are those of a full simulation, whatever a controller or a plan
+    leaves out, and the L2 and the instruction caches then hold what it accessed. Launches count from 1.
     """
 
-    def __init__(
-        self,
-        gpu: str | os.PathLike[str] | Spec = "h100",
-        *,
-        functional: bool = False,
-        set: Mapping[str, Any] | Iterable[str] | None = None,
-        threads: int = 1,
-        timeline: int | None = None,
-        window: int | None = None,
-        memory: int | None = None,
-        progress: Callable[[Progress], None] | bool | None = None,
-        policies: Mapping[str, Policy] | None = None,
-        controller: Controller | str | None = None,
-        plan: Plan | Collection[int] | None = None,
-        launches: Selection = None,
-        capture_range: str | None = None,
-        max_cycles: int | None = None,
-        timeout: float | None = None,
-        output: str | os.PathLike[str] | None = None,
-        resume: Result | bool = False,
-        fmad: bool = True,
-        code: Code = "ptx",
-        tensor_arithmetic: TensorArithmetic = "hardware",
-        power: Power = False,
-        clock: float | None = None,
-        exact_bounds: bool = False,
-    ) -> None:
-        self._session = Session(
-            gpu,
-            set=set,
-            policies=policies,
-            threads=threads,
-            window=window,
-            timeline=timeline,
-            max_cycles=max_cycles,
-            timeout=timeout,
-            progress=progress,
-            output=output,
-            resume=resume,
-            controller=controller,
-            plan=plan,
-            launches=launches,
-            capture_range=capture_range,
-            power=power,
-            clock=clock,
-        )
+    __doc__ = documented(__doc__, GpuOptions)
+
+    @keywords_of(GpuOptions)
+    def __init__(self, options: GpuOptions) -> None:
+        self._session = Session(options.gpu, options)
         self.spec = self._session.spec
-        if functional and max_cycles is not None:
-            raise LaunchError("functional=True computes values only, without cycles: leave out max_cycles")
-        if functional and (launches is not None or capture_range is not None):
-            raise LaunchError("functional=True times no launch: leave out launches and capture_range")
-        memory = self.spec.dram.capacity_gib << 30 if memory is None else whole("memory", memory)
-        if not 1 <= memory <= MAX_DEVICE_MEMORY:
-            raise LaunchError(f"memory is {memory} bytes, expected 1 to {MAX_DEVICE_MEMORY}")
-        if tensor_arithmetic not in get_args(TensorArithmetic):
-            raise LaunchError(f"tensor_arithmetic is {tensor_arithmetic!r}, expected 'hardware' or 'exact'")
-        self.functional = functional
-        self.exact_bounds = exact_bounds
-        self.fmad = fmad
-        if code not in CODES:
-            raise LaunchError(f"code is {code!r}, expected one of {', '.join(CODES)}")
-        self.code: Code = code
-        self.tensor_arithmetic: TensorArithmetic = tensor_arithmetic
+        memory = self.spec.dram.capacity_gib << 30 if options.memory is None else options.memory
+        self.functional, self.exact_bounds, self.fmad = options.functional, options.exact_bounds, options.fmad
+        self.code: Code = options.code
+        self.tensor_arithmetic: TensorArithmetic = options.tensor_arithmetic
         self.threads = self._session.threads
-        self._timed = Timed(plan, launches, capture_range)
-        ways = {"exact tensor arithmetic": tensor_arithmetic == "exact", "machine code": self.code == "sass"}
+        self._timed = Timed(options.plan, options.launches, options.capture_range)
+        ways = {
+            "exact tensor arithmetic": self.tensor_arithmetic == "exact",
+            "machine code": self.code == "sass",
+        }
         self._digest = hashlib.sha256(", ".join(way for way, taken in ways.items() if taken).encode())
         self.memory = Memory(self, reserve(self._device_memory, memory, self.spec.name))
         """Raw device memory, by address."""
@@ -165,7 +85,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._of_thread = threading.local()
         program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
         self._session.begin(
-            program, self._digest.hexdigest(), timed=not functional, warnings=self._timed.warnings
+            program, self._digest.hexdigest(), timed=not self.functional, warnings=self._timed.warnings
         )
         self._output = Output()
         self.instructions = 0
@@ -178,10 +98,10 @@ class GPU(Programs, ArrayCreation, Texturing):
         """The objects that the checkpoint it was made from keeps, by name."""
         self.attached: dict[type, Any] = {}
         """What other parts of simt keep with it, by type."""
-        self._recording: Recording | None = None
+        self._recording: TraceRecording | None = None
         self._profiling: Executed | None = None
-        self._ahead: tuple[Saving, Point] | None = None
-        self.interrupted: Interrupted | None = None
+        self._ahead: tuple[Saving, CheckpointPoint] | None = None
+        self.interrupted: InterruptedLaunch | None = None
         """The launch that the checkpoint it was made from interrupted, until it is continued."""
 
     @property
@@ -209,7 +129,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         return self._session
 
     @property
-    def native_spec(self) -> dict[str, Any]:
+    def native_spec(self) -> NativeSpec:
         """Its specification in the engine's form."""
         return self._session.native_spec
 
@@ -317,7 +237,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     @property
     def last_cycle(self) -> int:
         """Cycle in which the last finished launch ended."""
-        return self._session.last_cycle
+        return self._session.record.last_cycle
 
     def mark(self, stream: Stream | None, after: Collection[int]) -> QueuedTransfer | None:
         """Used by events: a point after the queued work of a stream, and after these launches. None if
@@ -364,12 +284,12 @@ class GPU(Programs, ArrayCreation, Texturing):
         )
         digest = self._session.input_hash = self._digest.hexdigest()
         timed = not self.functional and self._timed.includes(launch_id, kernel.name)
-        kept = timed and self._session.kept(launch_id - 1, digest, kernel.name)
+        kept = timed and self._session.record.kept(launch_id - 1, digest, kernel.name)
         if self._recording is None and (kept or not timed):
             self.synchronize()
             self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
-            return self._session.take_over(launch_id - 1) if kept else None
+            return self._session.record.take_over(launch_id - 1) if kept else None
         stream = launcher.stream or next(reversed(self.entered_streams), None)
         with kernel.module.explained:
             number = stream.number if stream is not None else 0
@@ -395,14 +315,14 @@ class GPU(Programs, ArrayCreation, Texturing):
             if not arguments.has_host_arrays:
                 return None
         self.synchronize()
-        return self._session.launches[launch_id - 1]
+        return self._session.record.launches[launch_id - 1]
 
     def run_values(
         self,
         launcher: Launcher,
         parameters: bytes,
         launch_id: int,
-        memory: Any = None,
+        memory: _engine.functional.DeviceMemory | None = None,
         until: tuple[int, int, int] | None = None,
     ) -> bytes:
         """Runs a launch without timing. Overridden to observe launches (`simt.debug`).
@@ -428,7 +348,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             )
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
-        return state  # type: ignore[no-any-return]
+        return state
 
     def _run_followed(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch without timing, part by part, and follows its accesses: for a profile, or into the
@@ -471,7 +391,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         launch_id: int,
         stream: int = 0,
         poll: Callable[[], None] = raise_requested,
-    ) -> Any:
+    ) -> _engine.functional.ExecutedSource:
         """What the engine executes. poll: called while it does so without timing."""
         table, _ = table_for(self.spec.sm_version)
         return launcher.native.source(
@@ -499,7 +419,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     @property
     def launches(self) -> Sequence[LaunchResult]:
         """The finished timed launches, in launch order."""
-        return self._session.launches.in_order()
+        return self._session.record.launches.in_order()
 
     def result(self, status: str = "complete") -> Result:
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""
@@ -514,7 +434,7 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     def save(self, result: Result | None = None) -> None:
         """Saves a Result of this GPU, by default of all launches so far, in `output`. Raises ResultError."""
-        self._session.save(self.result() if result is None else result)
+        self._session.record.save(self.result() if result is None else result)
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
@@ -524,13 +444,13 @@ class GPU(Programs, ArrayCreation, Texturing):
 
         The trace appears when the block ends; after an exception there is none.
         """
-        from .recording import Recording
+        from .recording import TraceRecording
 
         with self.exclusive:
             if self._recording is not None:
                 raise LaunchError("a trace is being recorded already")
             self.synchronize()
-        with Recording(Path(path), self.spec.sm.warp_size) as recording:
+        with TraceRecording(Path(path), self.spec.sm.warp_size) as recording:
             self._recording = recording
             try:
                 yield
@@ -607,10 +527,10 @@ class GPU(Programs, ArrayCreation, Texturing):
         made inside the block.
         """
         from simt.checkpoint.gpu import Saving
-        from simt.checkpoint.point import Point
+        from simt.checkpoint.point import CheckpointPoint
 
         self._require_continued()
-        point = Point(launch, cta, instruction, ctas)
+        point = CheckpointPoint(launch, cta, instruction, ctas)
         if launch < self._next_id or self._ahead is not None or self._recording is not None:
             why = (
                 f"{self._next_id - 1:,} launches have been made"
@@ -653,7 +573,7 @@ class GPU(Programs, ArrayCreation, Texturing):
 
         return restore(cls, path, gpu, warm, options)
 
-    def continue_launch(self) -> LaunchResult | None:
+    def continue_launch(self) -> LaunchResult | MaybeNone:
         """Continues the launch that the checkpoint interrupted, as calling the kernel does: where it is
         timed, the result is that of the remaining part.
 
@@ -703,11 +623,11 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     # --- inside -----------------------------------------------------------------------------------------
 
-    def _device_memory(self, capacity: int) -> Any:
+    def _device_memory(self, capacity: int) -> _engine.functional.DeviceMemory:
         return _engine.functional.DeviceMemory(capacity, exact_bounds=self.exact_bounds)
 
     @cached_property
-    def machine_facts(self) -> dict[str, int]:
+    def machine_facts(self) -> MachineFacts:
         """The engine's description of the executing machine."""
         spec = self.spec
         return {
@@ -730,7 +650,7 @@ class GPU(Programs, ArrayCreation, Texturing):
         return f"GPU({self.spec.name!r}, {how})"
 
 
-def _parts(source: Any, cooperative: bool) -> Iterator[tuple[int, int]]:
+def _parts(source: _engine.InstructionSource, cooperative: bool) -> Iterator[tuple[int, int]]:
     """The CTAs of a launch in ranges of whole clusters, in order."""
     ctas, together = source.cta_count, source.cluster_size
     wanted = ctas if cooperative else _IN_TURNS if source.order_matters else _AT_ONCE

@@ -8,13 +8,16 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simt.errors import LaunchError
 
 if TYPE_CHECKING:
+    from simt._engine.functional import DeviceMemory
+
     from .gpu import GPU
 
+_Found = TypeVar("_Found")
 
 _LEAST = 64 << 20
 """Bytes of device memory below which none is made."""
@@ -23,7 +26,7 @@ _SHARE = 4
 it, and all else, need others."""
 
 
-def reserve(make: Callable[[int], Any], size: int, gpu: str) -> Any:
+def reserve(make: Callable[[int], DeviceMemory], size: int, gpu: str) -> DeviceMemory:
     """The engine's memory of `size` bytes. Where the host limits addresses (`ulimit -v`) or files, it is
     smaller, which a warning says.
 
@@ -45,7 +48,7 @@ def reserve(make: Callable[[int], Any], size: int, gpu: str) -> Any:
     return found
 
 
-def _largest(make: Callable[[int], Any], size: int) -> Any:
+def _largest(make: Callable[[int], DeviceMemory], size: int) -> DeviceMemory | None:
     while size >= _LEAST:
         try:
             return make(size)
@@ -80,15 +83,15 @@ class Memory:
     capacity: bytes of the whole memory.
     """
 
-    def __init__(self, gpu: GPU, native: Any) -> None:
+    def __init__(self, gpu: GPU, native: DeviceMemory) -> None:
         self.native = native
-        self.capacity: int = self.native.capacity
+        self.capacity = self.native.capacity
         self._gpu = weakref.ref(gpu)  # a GPU that is dropped frees its memory at once
 
     @property
     def used(self) -> int:
         """Bytes allocated."""
-        return int(self.native.used)
+        return self.native.used
 
     def allocate(self, size: int, label: str = "raw memory") -> int:
         """Allocates `size` bytes of zeros and returns their address, a multiple of 256.
@@ -104,7 +107,7 @@ class Memory:
             address = self._within(lambda: self.native.allocate(max(1, size), label), wait=False)
         if not address:
             raise LaunchError(f"no room for {size:,} bytes: {self.used:,} of {self.capacity:,} are in use")
-        return int(address)
+        return address
 
     def free(self, address: int) -> None:
         """Frees an allocation; a program that uses it afterwards is at fault.
@@ -119,7 +122,7 @@ class Memory:
         """A copy of `size` bytes. Raises LaunchError unless they are within one allocation."""
         address, size = whole("address", address), whole("size", size)
         try:
-            return bytes(self._within(lambda: self.native.read(address, size)))
+            return self._within(lambda: self.native.read(address, size))
         except IndexError as error:
             raise LaunchError(f"{size:,} bytes at {address:#x} cannot be read: {error}") from None
 
@@ -140,9 +143,9 @@ class Memory:
 
     def allocations(self) -> list[tuple[int, int, str, bool]]:
         """All allocations in address order: address, size, label, and whether a kernel's malloc made it."""
-        return list(self.native.allocations())
+        return self.native.allocations()
 
-    def _within(self, act: Callable[[], Any], wait: bool = True) -> Any:
+    def _within(self, act: Callable[[], _Found], wait: bool = True) -> _Found:
         gpu = self._gpu()
         if gpu is None:
             return act()

@@ -22,10 +22,12 @@ from .arguments import MOST_THREADS, Arguments, Parameter, shared_bytes, three
 from .array import DeviceArray
 from .occupancy import Occupancy, occupancy_of
 from .stream import Stream, stream_of
-from .texture import Sampler, Surface, Texture
+from .texture import Surface, Texture, TextureSampler
 
 if TYPE_CHECKING:
+    from simt.engine_types import LoadedKernel
     from simt.result import LaunchResult
+    from simt.result.launch import MaybeNone
 
     from .gpu import GPU
 
@@ -66,11 +68,11 @@ class Module:
         self._known: dict[str, KernelFacts] = {}
         self.instances: dict[str, Module] = {}
         """Instances of its templates that were compiled on demand, by name expression."""
-        self.bound: dict[str, Sampler | Surface | Texture] = {}
+        self.bound: dict[str, TextureSampler | Surface | Texture] = {}
         """What is bound to its texture, surface and sampler variables."""
 
     @property
-    def native(self) -> Any:
+    def native(self) -> _engine.functional.Module:
         """The engine's module."""
         return self._native
 
@@ -151,11 +153,11 @@ class Module:
         address, size = variables[matches[0]]
         return DeviceArray(self.gpu, address, (size,), "u1", self).view(dtype)
 
-    def bind_texture(self, name: str, texture: Texture | Sampler) -> None:
+    def bind_texture(self, name: str, texture: Texture | TextureSampler) -> None:
         """Binds a texture to a `.texref` variable, or a sampler to a `.samplerref`, in place of the previous
         binding. Waits for all launches. Raises LaunchError if there is no such variable.
         """
-        self._bind(name, texture, "samplerref" if isinstance(texture, Sampler) else "texref")
+        self._bind(name, texture, "samplerref" if isinstance(texture, TextureSampler) else "texref")
 
     def bind_surface(self, name: str, surface: Surface) -> None:
         """Binds a surface to a `.surfref` variable, as `bind_texture` does."""
@@ -174,11 +176,11 @@ class Module:
         }
 
     @property
-    def keeps(self) -> list[Any]:
+    def keeps(self) -> list[object]:
         """Objects that its launches need until they are done, besides their arguments."""
         return [what.keeps for what in self.bound.values()]
 
-    def _bind(self, name: str, what: Sampler | Surface | Texture, type: str) -> None:
+    def _bind(self, name: str, what: TextureSampler | Surface | Texture, type: str) -> None:
         references = self._native.references
         names = [n for n, (_, of) in references.items() if of == type]
         if name not in names:
@@ -198,7 +200,7 @@ class Module:
         if not registers:
             # Live values, and a few for addresses and what ptxas keeps apart (docs/functional/timing.md).
             registers, registers_from = min(255, max(16, facts["max_live"] + 6)), "estimate"
-        sizes = facts["max_threads"]
+        sizes, (x, y, z) = facts["max_threads"], facts["cluster"]
         return KernelFacts(
             name=name,
             index=facts["index"],
@@ -209,13 +211,13 @@ class Module:
             registers_from=registers_from,
             shared_bytes=facts["shared_bytes"],
             max_threads=sizes[0] * max(1, sizes[1]) * max(1, sizes[2]),
-            cluster=tuple(max(1, n) for n in facts["cluster"]),
+            cluster=(max(1, x), max(1, y), max(1, z)),
         )
 
-    def _allocated(self, kernel: str, facts: dict[str, Any]) -> int:
+    def _allocated(self, kernel: str, facts: LoadedKernel) -> int:
         """Registers per thread, as ptxas allocated them; 0 where that is not known."""
         if self._native.is_machine_code or not isinstance(self.image, PtxModule):
-            return int(facts["registers"])
+            return facts["registers"]
         known = resources(self.image, self.gpu.arch)
         return known[kernel].registers if known and kernel in known else 0
 
@@ -264,7 +266,7 @@ class Kernel:
             three(cluster, f"{what} cluster") if cluster else self.facts.cluster,
         )
 
-    def __call__(self, *arguments: Any, shared_mem: int = 0, stream: Any = None) -> LaunchResult | None:
+    def __call__(self, *arguments: Any, shared_mem: int = 0, stream: Any = None) -> LaunchResult | MaybeNone:
         """Launches in CuPy's form: `kernel((grid,), (block,), (arguments...), shared_mem=0, stream=None)`."""
         if len(arguments) != 3 or not all(isinstance(x, (tuple, list)) for x in arguments):
             raise LaunchError(
@@ -310,7 +312,7 @@ class Launcher:
     window: AccessWindow | None = None
 
     @cached_property
-    def native(self) -> Any:
+    def native(self) -> _engine.functional.Launch:
         """The engine's description of the launch, without its parameters."""
         module, facts = self.kernel.module, self.kernel.facts
         return _engine.functional.Launch(
@@ -345,7 +347,9 @@ class Launcher:
         of_warp = -(-kernel.registers * sm.warp_size // unit) * unit
         return -(-math.prod(self.block) // sm.warp_size) * of_warp
 
-    def __call__(self, *arguments: Any, stream: Any = None, cooperative: bool = False) -> LaunchResult | None:
+    def __call__(
+        self, *arguments: Any, stream: Any = None, cooperative: bool = False
+    ) -> LaunchResult | MaybeNone:
         """Launches. Host arrays are copied to the device and back. stream: in place of the configuration's.
         cooperative: all CTAs are on the GPU at once and may wait for each other, as `this_grid().sync()` of
         CUDA's cooperative groups does; LaunchError where they do not fit.
@@ -369,7 +373,7 @@ class Launcher:
             )
         return replace(self, cooperative=True)
 
-    def launch(self, arguments: Callable[[], Arguments], stream: Any = None) -> LaunchResult | None:
+    def launch(self, arguments: Callable[[], Arguments], stream: Any = None) -> LaunchResult | MaybeNone:
         """Same as calling it, with a function that makes the arguments once the GPU is held."""
         gpu, launcher = self.kernel.module.gpu, self
         if stream is not None:

@@ -13,6 +13,7 @@ from .stream import Stream
 
 if TYPE_CHECKING:
     from simt.result import LaunchResult
+    from simt.result.launch import MaybeNone
 
     from .gpu import GPU
 
@@ -34,10 +35,10 @@ class NumbaFunction:
         self._options = options_of(fn, options)
         self._compiled: dict[Any, tuple[Any, Module]] = {}
 
-    def __getitem__(self, configuration: Any) -> Callable[..., LaunchResult | None]:
+    def __getitem__(self, configuration: Any) -> Callable[..., LaunchResult | MaybeNone]:
         configuration = _in_our_order(configuration)
 
-        def launch(*args: Any, stream: Any = None) -> LaunchResult | None:
+        def launch(*args: Any, stream: Any = None) -> LaunchResult | MaybeNone:
             from simt.cuda.numba_cuda import parameters
 
             compiled, module = self._for(args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from simt import _engine
 from simt.cuda import CubinModule, Image, PtxModule, compile_cuda, link, load_images, machine_code
@@ -13,23 +13,24 @@ from simt.cuda.device_runtime import calls_in, refuse_launches, with_device_runt
 from simt.cuda.ptx_module import arch_number
 from simt.cuda.ptxas import compiled_arch
 from simt.errors import ImageError
+from simt.options import Code
 from simt.sass import Cubin
 from simt.sass.program import load_program
 
 from .module import Module
 
 if TYPE_CHECKING:
+    from simt._engine.functional import DeviceMemory
+    from simt._engine.functional import Module as NativeModule
     from simt.spec import Spec
 
     from .exclusive import Exclusive
     from .gpu import GPU
     from .memory import Memory
+    from .numba_kernel import NumbaFunction
+    from .triton_kernel import TritonFunction
 
-TensorArithmetic = Literal["hardware", "exact"]
-"""How matrix instructions of a program add."""
 OLDEST_ARCH = 50  # NVRTC 12 compiles for nothing older
-Code = Literal["ptx", "sass"]
-CODES: tuple[Code, ...] = get_args(Code)
 
 
 def target_of(spec: Spec) -> str:
@@ -39,8 +40,8 @@ def target_of(spec: Spec) -> str:
 
 
 def load_compiled(
-    ptx: PtxModule, device: str, memory: Any, places: Mapping[str, int], options: Sequence[str] = ()
-) -> Any:
+    ptx: PtxModule, device: str, memory: DeviceMemory, places: Mapping[str, int], options: Sequence[str] = ()
+) -> NativeModule:
     """The engine's module of what ptxas makes of PTX for a device such as "sm_80".
 
     memory: the engine's. places: addresses for its variables, by name. options: of ptxas.
@@ -79,9 +80,9 @@ class Programs:
             cast("GPU", self), compile_cuda(source, arch=self.arch, **{"fmad": self.fmad, **options})
         )
 
-    def load(self, program: str | os.PathLike[str] | bytes | Image, **options: Any) -> Module:
+    def load(self, program: str | os.PathLike[str] | bytes | Image | Cubin, **options: Any) -> Module:
         """Loads a `.cu`, `.ptx`, `.cubin` or `.fatbin` file, a program or library compiled by nvcc, their
-        text or their bytes.
+        text or their bytes, or what `simt.sass.assemble` makes of machine code as text.
 
         A cubin is executed as it is. Of other files, `code="ptx"` takes the PTX, and machine code where there
         is no PTX for this GPU; `code="sass"` takes machine code, and compiles PTX where there is none.
@@ -89,6 +90,8 @@ class Programs:
         A file with several modules that have kernels is refused; `simt.cuda.load_images` returns them one by
         one. Raises ImageError if the file holds nothing that this GPU executes.
         """
+        if isinstance(program, Cubin):
+            return Module(cast("GPU", self), CubinModule(program.name, program.arch, program))
         if isinstance(program, Image):
             return Module(cast("GPU", self), program)
         every = load_images(program, self.arch, **{"fmad": self.fmad, "code": self.code, **options})
@@ -109,7 +112,7 @@ class Programs:
         """
         return Module(cast("GPU", self), link(programs, self.arch, **{"fmad": self.fmad, **options}))
 
-    def triton(self, fn: Any) -> Any:
+    def triton(self, fn: Any) -> TritonFunction:
         """A `@triton.jit` function as a kernel: `gpu.triton(fn)[grid](arguments, num_warps=4, BLOCK=128)`.
 
         It may be autotuned or have heuristics, and it may be one of Gluon (`@gluon.jit`).
@@ -118,7 +121,7 @@ class Programs:
 
         return TritonFunction(cast("GPU", self), fn)
 
-    def numba(self, fn: Any, signature: Any = None, **options: Any) -> Any:
+    def numba(self, fn: Any, signature: Any = None, **options: Any) -> NumbaFunction:
         """A Python function as compiled by Numba for CUDA: `gpu.numba(fn)[grid, block](arguments)`.
 
         signature: Numba types of the arguments, or text such as "void(float32[:], int64)"; None: the types of
@@ -129,7 +132,7 @@ class Programs:
 
         return NumbaFunction(cast("GPU", self), fn, signature, options)
 
-    def load_native(self, image: Image, places: Mapping[str, int]) -> Any:
+    def load_native(self, image: Image, places: Mapping[str, int]) -> NativeModule:
         """The engine's module. places: addresses for its variables, by name."""
         if isinstance(image, CubinModule):
             image.require(self.arch, self.spec.name)

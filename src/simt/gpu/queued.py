@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from simt.run.facts import Facts
 from simt.run.l2 import AccessWindow
-from simt.run.record import Facts
 from simt.run.session import QueuedLaunch
 
 from .output import Output
 
 if TYPE_CHECKING:
+    from simt import _engine
+
     from .arguments import LaunchArguments
     from .module import Launcher
 
@@ -20,7 +22,7 @@ def queued_launch(
     launch_id: int,
     launcher: Launcher,
     arguments: LaunchArguments,
-    source: Any,
+    source: _engine.functional.ExecutedSource,
     after: Sequence[int],
     digest: str,
     output: Output,

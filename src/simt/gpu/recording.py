@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from simt import _engine
 from simt.errors import TraceError
@@ -14,7 +13,7 @@ from simt.trace.store import StoreWriter, compress
 from simt.trace.text import no_text, to_text
 
 
-class Recording:
+class TraceRecording:
     """A trace being recorded: a `.simt` store, or a directory of version 5 text for any other name."""
 
     def __init__(self, path: Path, lanes: int) -> None:
@@ -31,7 +30,7 @@ class Recording:
         self._store = store
         self._writer = StoreWriter(store)
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> TraceRecording:
         return self
 
     def __exit__(
@@ -41,7 +40,7 @@ class Recording:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def add(self, source: Any) -> None:
+    def add(self, source: _engine.functional.ExecutedSource) -> None:
         """Executes a launch and appends it."""
         recorder = _engine.functional.Recorder(source, self._lanes)
         blocks = [

@@ -14,6 +14,8 @@ from simt.errors import LaunchError
 from .array import DeviceArray
 
 if TYPE_CHECKING:
+    from simt.engine_types import TextureFields
+
     from .gpu import GPU
 
 Source = DeviceArray | npt.ArrayLike
@@ -59,7 +61,7 @@ class TextureHandle:
         return self.memory.address
 
     @property
-    def keeps(self) -> list[Any]:
+    def keeps(self) -> list[object]:
         """The memory that its launches need until they are done."""
         return [self.memory.memory]
 
@@ -71,7 +73,7 @@ class TextureHandle:
         return f"{type(self).__name__}({self.handle:#x})"
 
 
-class Sampler(TextureHandle):
+class TextureSampler(TextureHandle):
     """How textures are read, for `.samplerref` variables of PTX. Made by `GPU.sampler`."""
 
 
@@ -96,7 +98,7 @@ class Texture(TextureHandle):
         return self.levels[0]
 
     @property
-    def keeps(self) -> list[Any]:
+    def keeps(self) -> list[object]:
         return [*super().keeps, *(level.memory for level in self.levels)]
 
 
@@ -114,7 +116,7 @@ class Surface(TextureHandle):
         self.arrays = (array,)
 
     @property
-    def keeps(self) -> list[Any]:
+    def keeps(self) -> list[object]:
         return [*super().keeps, self.array.memory]
 
     def numpy(self) -> npt.NDArray[Any]:
@@ -132,11 +134,11 @@ def make_sampler(
     level_filter: str,
     level_bias: float,
     level_range: tuple[float, float],
-) -> Sampler:
+) -> TextureSampler:
     """See `GPU.sampler`."""
     fields = _sampling(filter, address, border, level_filter, level_bias, level_range)
     fields |= {"normalized": False, "force_unnormalized": unnormalized}
-    return Sampler(gpu, _encode("sampler", fields))
+    return TextureSampler(gpu, _encode("sampler", fields))
 
 
 def make_texture(
@@ -243,7 +245,7 @@ def _kind_of(array: DeviceArray, channels: int) -> str:
     return _BY_DIMENSIONS[dimensions]
 
 
-def _layout(what: str, dtype: np.dtype[Any], kind: str, channels: int) -> dict[str, Any]:
+def _layout(what: str, dtype: np.dtype[Any], kind: str, channels: int) -> TextureFields:
     if kind not in _KINDS:
         raise LaunchError(f"{what}: kind is {kind!r}, expected one of {', '.join(_KINDS)}")
     if channels not in (1, 2, 4):
@@ -306,7 +308,7 @@ def _sampling(
     level_filter: str,
     level_bias: float,
     level_range: tuple[float, float],
-) -> dict[str, Any]:
+) -> TextureFields:
     for name, value in (("filter", filter), ("level_filter", level_filter)):
         if value not in _FILTERS:
             raise LaunchError(f"texture: {name} is {value!r}, expected 'point' or 'linear'")
@@ -329,12 +331,11 @@ def _sampling(
     }
 
 
-def _encode(kind: str, fields: dict[str, Any]) -> bytes:
+def _encode(kind: str, fields: TextureFields) -> bytes:
     try:
-        encoded: bytes = _engine.functional.encode_texture(kind, fields)
+        return _engine.functional.encode_texture(kind, fields)
     except ValueError as error:
         raise LaunchError(f"{kind}: {error}") from error
-    return encoded
 
 
 def _text(size: Sequence[int]) -> str:

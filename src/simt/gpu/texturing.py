@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from .texture import Sampler, Source, Surface, Texture, make_sampler, make_surface, make_texture
+from .texture import Source, Surface, Texture, TextureSampler, make_sampler, make_surface, make_texture
 
 if TYPE_CHECKING:
     from .gpu import GPU
@@ -83,7 +83,7 @@ class Texturing:
         level_filter: str = "point",
         level_bias: float = 0,
         level_range: tuple[float, float] = (0, 1000),
-    ) -> Sampler:
+    ) -> TextureSampler:
         """A sampler for a `.samplerref` variable of PTX. unnormalized: coordinates are texels, whatever the
         texture says. The rest: as of `texture`, as are the errors."""
         return make_sampler(

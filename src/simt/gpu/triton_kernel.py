@@ -18,6 +18,7 @@ from .stream import stream_of
 
 if TYPE_CHECKING:
     from simt.result import LaunchResult
+    from simt.result.launch import MaybeNone
 
     from .gpu import GPU
 
@@ -39,8 +40,8 @@ class TritonFunction:
         self._compiled: dict[str, tuple[Any, Module]] = {}
         self._told: set[str] = set()
 
-    def __getitem__(self, grid: Any) -> Callable[..., LaunchResult | None]:
-        def launch(*args: Any, **kwargs: Any) -> LaunchResult | None:
+    def __getitem__(self, grid: Any) -> Callable[..., LaunchResult | MaybeNone]:
+        def launch(*args: Any, **kwargs: Any) -> LaunchResult | MaybeNone:
             return self._launch(grid, args, kwargs)
 
         return launch
@@ -83,7 +84,7 @@ class TritonFunction:
             chosen.pre_hook({**named, **kwargs})
         return kwargs
 
-    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LaunchResult | None:
+    def _launch(self, grid: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LaunchResult | MaybeNone:
         from simt.cuda.triton import compile_triton, scalar, specialise
 
         names = {p.name for p in self.fn.params}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from simt import _engine
 
@@ -48,11 +49,11 @@ class PtxRow:
 @cache
 def ptx_table() -> dict[str, PtxRow]:
     """All rows, by name."""
-    rows = (
-        PtxRow(**{**row, "machine_opcodes": tuple(row["machine_opcodes"])})
-        for row in _engine.instruction_table()
-    )
-    return {row.name: row for row in rows}
+    found = {}
+    for row in _engine.instruction_table():
+        fields: dict[str, Any] = {**row, "machine_opcodes": tuple(row["machine_opcodes"])}
+        found[row["name"]] = PtxRow(**fields)
+    return found
 
 
 _UNKNOWN = PtxRow("", "", False, "", "", "none", "none", False, "next", "inputs", False, False, ())

@@ -1,4 +1,4 @@
-"""Opcode tables as TOML files. docs/opcode-tables.md describes the format."""
+"""Opcode tables: those of the engine's rows, and TOML files. docs/opcode-tables.md describes the format."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from simt import _engine
 from simt._engine import MemorySpace, Operation, Unit
 from simt.errors import OpcodeTableError
 from simt.files import parse_toml, require_regular
+from simt.isa.opcodes import opcode_rows
 
 __all__ = ["MemorySpace", "OpcodeTable", "Operation", "Unit", "builtin_tables", "load_table", "table_for"]
 
-_TABLES = Path(__file__).parent / "tables"
-_CLASSES = "classes"
 _OPCODE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _MAX_INHERITANCE = 16
 
@@ -111,8 +110,7 @@ def _parse_classes(data: object, path: Path) -> dict[str, OpcodeClass]:
 
 @lru_cache(maxsize=1)
 def _builtin_classes() -> dict[str, OpcodeClass]:
-    path = _TABLES / f"{_CLASSES}.toml"
-    return _parse_classes(_read_toml(path), path)
+    return {name: OpcodeClass(*what) for name, what in _engine.opcode_classes().items()}
 
 
 def _parse(path: Path, depth: int = 0) -> _Parsed:
@@ -129,7 +127,7 @@ def _parse(path: Path, depth: int = 0) -> _Parsed:
         classes, opcodes = dict(_builtin_classes()), {}
         inherited: frozenset[str] = frozenset()
     else:
-        parent = _parse(_base_path(base, path), depth + 1)
+        parent = _base(base, path, depth)
         classes, opcodes = dict(parent.classes), dict(parent.opcodes)
         inherited = parent.stand_ins
     classes.update(_parse_classes(data.get("classes", {}), path))
@@ -166,27 +164,33 @@ def _parse(path: Path, depth: int = 0) -> _Parsed:
     )
 
 
-def _base_path(base: object, path: Path) -> Path:
+def _base(base: object, path: Path, depth: int) -> _Parsed:
     if not isinstance(base, str):
         raise OpcodeTableError(f"{path}: extends is {base!r}, expected the name of a table or a file")
-    beside = path.parent / base
     if base.endswith(".toml"):
-        return beside
-    builtin = _TABLES / f"{base}.toml"
-    if base == _CLASSES or not builtin.is_file():
-        known = ", ".join(sorted(_builtin_names()))
+        return _parse(path.parent / base, depth + 1)
+    builtin = _builtins()
+    if base not in builtin:
+        known = ", ".join(sorted(builtin))
         raise OpcodeTableError(f"{path}: extends is {base!r}, expected one of {known}, or a .toml file")
-    return builtin
-
-
-def _builtin_names() -> list[str]:
-    return [p.stem for p in _TABLES.glob("*.toml") if p.stem != _CLASSES]
+    return builtin[base]
 
 
 @lru_cache(maxsize=1)
-def _parsed_builtins() -> dict[str, _Parsed]:
-    parsed = [_parse(_TABLES / f"{name}.toml") for name in _builtin_names()]
-    return {p.name: p for p in sorted(parsed, key=lambda p: p.sm_versions)}
+def _builtins() -> dict[str, _Parsed]:
+    """The tables of the engine's rows, oldest architecture first."""
+    classes = _builtin_classes()
+    tables = {}
+    for place, (name, versions) in enumerate(_engine.opcode_generations()):
+        present = [(row, row.classes[place]) for row in opcode_rows().values() if row.classes[place]]
+        tables[name] = _Parsed(
+            name,
+            tuple(versions),
+            classes,
+            {row.name: classes[of] for row, of in present},
+            frozenset(row.name for row, _ in present if row.stand_in),
+        )
+    return tables
 
 
 def _finish(parsed: _Parsed) -> OpcodeTable:
@@ -194,7 +198,7 @@ def _finish(parsed: _Parsed) -> OpcodeTable:
     for name, c in parsed.opcodes.items():
         native.add(name, c.unit, c.operation, c.space, c.half_precision)
     for other in reversed(
-        _parsed_builtins().values()
+        _builtins().values()
     ):  # if there are several, the newest architecture's class is used
         for name, c in other.opcodes.items():
             native.add_related(name, c.unit, c.operation, c.space, c.half_precision)
@@ -204,7 +208,7 @@ def _finish(parsed: _Parsed) -> OpcodeTable:
 @lru_cache(maxsize=1)
 def builtin_tables() -> dict[str, OpcodeTable]:
     """The tables that come with simt, by name, oldest architecture first."""
-    return {name: _finish(parsed) for name, parsed in _parsed_builtins().items()}
+    return {name: _finish(parsed) for name, parsed in _builtins().items()}
 
 
 def load_table(path: str | Path) -> OpcodeTable:

@@ -5,7 +5,7 @@
 """
 
 from .clocks import Capped, at_clock, under_cap
-from .energies import Energies, Power, Value, available, energies_of, load_energies
+from .energies import Energies, EnergyValue, Power, available, energies_of, load_energies
 from .energy import COMPONENTS, Energy, LaunchEnergy, ProgramEnergy
 from .operating_point import OperatingPoint
 from .over_time import PowerOverTime, power_over_time
@@ -15,12 +15,12 @@ __all__ = [
     "Capped",
     "Energies",
     "Energy",
+    "EnergyValue",
     "LaunchEnergy",
     "OperatingPoint",
     "Power",
     "PowerOverTime",
     "ProgramEnergy",
-    "Value",
     "at_clock",
     "available",
     "energies_of",

@@ -10,7 +10,7 @@ import numpy as np
 
 from simt.errors import PowerError
 from simt.hints import did_you_mean
-from simt.validate.device import ProgramDevice
+from simt.validate.device import BenchmarkDevice
 
 SOURCE = "energy.cu"
 _LANES = 32
@@ -20,14 +20,14 @@ _READS, _LENGTH = 16, 32  # bytes of an access; operations of a chain in a repet
 
 
 @dataclass(frozen=True)
-class Machine:
+class MeasuredMachine:
     """The facts of a GPU that determine a benchmark's size."""
 
     sms: int
     l2_bytes: int
 
 
-def _none(machine: Machine) -> Sequence[Any]:
+def _none(machine: MeasuredMachine) -> Sequence[Any]:
     return ()
 
 
@@ -43,16 +43,16 @@ class EnergyBenchmark:
     name: str
     what: str
     kernel: str
-    array: Callable[[ProgramDevice, Machine], Any]
+    array: Callable[[BenchmarkDevice, MeasuredMachine], Any]
     defines: Mapping[str, str | int] = field(default_factory=dict)
-    arguments: Callable[[Machine], Sequence[Any]] = _none
+    arguments: Callable[[MeasuredMachine], Sequence[Any]] = _none
     threads: int = _THREADS
     sms: float = 1.0
     repeats: int = 2
     shared: int = 0
     sm_version: int = 0
 
-    def prepare(self, device: ProgramDevice, machine: Machine) -> Callable[[int], Any]:
+    def prepare(self, device: BenchmarkDevice, machine: MeasuredMachine) -> Callable[[int], Any]:
         """Compiles it, makes its data, and returns the function that launches it with a number of
         repetitions."""
         kernel = device.compiled(SOURCE, self.kernel, self.defines)
@@ -61,10 +61,10 @@ class EnergyBenchmark:
         return lambda repeats: kernel[grid, self.threads, self.shared](array, np.int32(repeats), *further)
 
 
-def _random(dtype: Any, count: int = 16 * _THREADS) -> Callable[[ProgramDevice, Machine], Any]:
+def _random(dtype: Any, count: int = 16 * _THREADS) -> Callable[[BenchmarkDevice, MeasuredMachine], Any]:
     """Random values: an operand that does not change takes less energy."""
 
-    def make(device: ProgramDevice, machine: Machine) -> Any:
+    def make(device: BenchmarkDevice, machine: MeasuredMachine) -> Any:
         random = np.random.default_rng(0)
         if np.issubdtype(dtype, np.floating):
             return device.array(random.uniform(0.5, 1.0, count).astype(dtype))
@@ -73,15 +73,15 @@ def _random(dtype: Any, count: int = 16 * _THREADS) -> Callable[[ProgramDevice, 
     return make
 
 
-def _buffer(l2_share: float) -> Callable[[ProgramDevice, Machine], Any]:
-    def make(device: ProgramDevice, machine: Machine) -> Any:
+def _buffer(l2_share: float) -> Callable[[BenchmarkDevice, MeasuredMachine], Any]:
+    def make(device: BenchmarkDevice, machine: MeasuredMachine) -> Any:
         random = np.random.default_rng(0)
         return device.array(random.integers(0, 1 << 32, _elements(machine, l2_share) * 4, np.uint32))
 
     return make
 
 
-def _elements(machine: Machine, l2_share: float) -> int:
+def _elements(machine: MeasuredMachine, l2_share: float) -> int:
     return int(l2_share * machine.l2_bytes) // _READS
 
 
@@ -164,7 +164,7 @@ def _compute(name: str, operation: str, lanes: int = _LANES, **shape: Any) -> En
     )
 
 
-def _fixed(*arguments: Any) -> Callable[[Machine], Sequence[Any]]:
+def _fixed(*arguments: Any) -> Callable[[MeasuredMachine], Sequence[Any]]:
     return lambda machine: arguments
 
 
@@ -196,19 +196,19 @@ def _reads(name: str, what: str, l2_share: float, step: int = 1) -> EnergyBenchm
     """l2_share: bytes of the array over those of the L2; 0: each CTA reads the same few bytes, which the L1
     holds. step: accesses are so many elements apart."""
 
-    def arguments(machine: Machine) -> Sequence[Any]:
+    def arguments(machine: MeasuredMachine) -> Sequence[Any]:
         elements = _elements(machine, l2_share) if l2_share else _THREADS
         return np.int32(elements), np.int32(step), np.int32(not l2_share)
 
     array = _buffer(l2_share) if l2_share else _random(np.uint32)
     defines: dict[str, str | int] = {"LOAD": "PAST_L1"} if l2_share else {}
     # Banks are opened in another order each time, which evens out over several readings of the array.
-    repeats = 8 if step > 1 else 2 if l2_share < 1 else 1
+    repeats = 12 if step > 1 else 2 if l2_share < 1 else 1
     return EnergyBenchmark(name, what, "reads", array, defines, arguments, repeats=repeats)
 
 
 def _writes(name: str, what: str, l2_share: float) -> EnergyBenchmark:
-    def arguments(machine: Machine) -> Sequence[Any]:
+    def arguments(machine: MeasuredMachine) -> Sequence[Any]:
         return (np.int32(_elements(machine, l2_share)),)
 
     repeats = 2 if l2_share < 1 else 1

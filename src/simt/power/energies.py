@@ -7,12 +7,19 @@ A file is TOML with the sections of `SECTIONS`. Each value is a table
 value: in the unit of its section. uncertainty: relative standard deviation. origin: `published`, `scaled`
 (from another GPU or process node) or `fitted`. source: where it comes from; a section may give one for all
 its values. reads, writes (instructions only): 32-bit registers per lane of the instruction that was measured.
+
+An optional section says which of these energies opcodes have that simt does not know, or has another for:
+
+    [opcodes]
+    RTCORE = "instructions.texture"
+    XMMA = "tensor.fp8"  # of each multiply-add, by the shape in the opcode
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
@@ -22,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from simt.errors import PowerError
-from simt.files import parse_toml
+from simt.files import parse_toml, require_regular
 from simt.hints import did_you_mean
+from simt.isa.opcodes import energy_class, has_energy, multiply_adds
 
 # What each value is, by section and key. An instruction's energy is that of a lane that executes it,
 # everything in the SM included: fetch and issue, registers, the unit. What memory does beyond the SM's
@@ -120,12 +128,13 @@ _SCALING = {
 ORIGINS = ("published", "scaled", "fitted")
 LANES = 32
 _PICO = 1e-12
+_OPCODE = re.compile(r"[A-Z][A-Z0-9_]*")
 _MOST_BYTES = 1 << 20
 _SHIPPED = resources.files("simt") / "spec" / "gpus" / "power"
 
 
 @dataclass(frozen=True)
-class Value:
+class EnergyValue:
     """One value of a file, with its relative standard deviation and its source."""
 
     value: float
@@ -142,14 +151,16 @@ class Energies:
 
     name: of the file. values: by "section.key". reference: conditions of the measurements (core_mhz, voltage,
     temperature, node_nm), tdp_w and idle_w. voltages: (MHz, V) points of the core, ascending. scaling:
-    leakage_share and leakage_doubling.
+    leakage_share and leakage_doubling. opcodes: the key of the energy of each opcode that has
+    another one than its row in simt says, or has no row.
     """
 
     name: str
-    values: Mapping[str, Value]
-    reference: Mapping[str, Value]
+    values: Mapping[str, EnergyValue]
+    reference: Mapping[str, EnergyValue]
     voltages: tuple[tuple[float, float], ...] = ()
-    scaling: Mapping[str, Value] = field(default_factory=dict)
+    scaling: Mapping[str, EnergyValue] = field(default_factory=dict)
+    opcodes: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> float:
         """A value in J, or in W for powers. Raises KeyError."""
@@ -169,6 +180,19 @@ class Energies:
         around += measured.reads * self["registers.read"] + measured.writes * self["registers.write"]
         return self[key] - around
 
+    def of_opcode(self, opcode: str) -> tuple[str, float]:
+        """The key of an opcode's energy, and its multiply-adds per warp (0 unless its energy is of each)."""
+        if (key := self.opcodes.get(opcode.partition(".")[0])) is None:
+            return energy_class(opcode)
+        return key, multiply_adds(opcode) if key.startswith("tensor.") else 0.0
+
+    def has_opcode(self, opcode: str) -> bool:
+        """Whether there is an energy for it: of a tensor instruction, whether the opcode has its shape."""
+        if opcode.partition(".")[0] not in self.opcodes:
+            return has_energy(opcode)
+        key, products = self.of_opcode(opcode)
+        return products > 0 or not key.startswith("tensor.")
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -176,6 +200,7 @@ class Energies:
             "reference": {key: asdict(each) for key, each in self.reference.items()},
             "voltages": [list(point) for point in self.voltages],
             "scaling": {key: asdict(each) for key, each in self.scaling.items()},
+            **({"opcodes": dict(self.opcodes)} if self.opcodes else {}),
         }
 
     @classmethod
@@ -183,11 +208,12 @@ class Energies:
         """The inverse of to_json. Raises PowerError."""
         try:
             tables = [
-                {key: Value(**each) for key, each in data[name].items()}
+                {key: EnergyValue(**each) for key, each in data[name].items()}
                 for name in ("values", "reference", "scaling")
             ]
             points = tuple((float(a), float(b)) for a, b in data["voltages"])
-            found = cls(str(data["name"]), tables[0], tables[1], points, tables[2])
+            opcodes = dict(data.get("opcodes", {}))
+            found = cls(str(data["name"]), tables[0], tables[1], points, tables[2], opcodes)
             _check(found, "energies")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise PowerError(f"broken energies: {error!r}") from None
@@ -211,6 +237,7 @@ def load_energies(gpu: str | os.PathLike[str]) -> Energies:
     if text.endswith(".toml") or os.sep in text:
         path = Path(text)
         try:
+            require_regular(path)
             if path.stat().st_size > _MOST_BYTES:
                 raise PowerError(f"{path}: larger than {_MOST_BYTES:,} bytes; these are not energies")
             return parse(path.read_text(encoding="utf-8"), path.stem, str(path))
@@ -249,8 +276,8 @@ def parse(text: str, name: str, file: str) -> Energies:
     except ValueError as error:
         raise PowerError(f"{file}: not valid TOML: {error}") from None
     known = {**SECTIONS, "reference": _REFERENCE, "scaling": {**_SCALING, "voltages": ""}}
-    if unknown := sorted(table.keys() - known.keys() - {"description"}):
-        raise PowerError(f"{file}: unknown section {unknown[0]!r}; there are {', '.join(known)}")
+    if unknown := sorted(table.keys() - known.keys() - {"description", "opcodes"}):
+        raise PowerError(f"{file}: unknown section {unknown[0]!r}; there are {', '.join(known)}, opcodes")
     scaling = dict(_section(table, "scaling", file))
     points = scaling.pop("voltages", {"value": []})
     found = Energies(
@@ -263,6 +290,7 @@ def parse(text: str, name: str, file: str) -> Energies:
         reference=dict(_values(_section(table, "reference", file), "reference", _REFERENCE, file)),
         voltages=_points(points, file),
         scaling=dict(_values(scaling, "scaling", _SCALING, file)),
+        opcodes=_section({"opcodes": {}, **table}, "opcodes", file),
     )
     _check(found, file)
     return found
@@ -277,7 +305,7 @@ def _section(table: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any
 
 def _values(
     section: Mapping[str, Any], name: str, known: Mapping[str, str], file: str
-) -> Iterator[tuple[str, Value]]:
+) -> Iterator[tuple[str, EnergyValue]]:
     common = section.get("source")
     for key, found in section.items():
         if key == "source":
@@ -288,11 +316,11 @@ def _values(
         if not isinstance(found, dict):
             raise PowerError(f"{place}: found {found!r}, expected a table with value, uncertainty, source")
         row = {"uncertainty": 0.0, "origin": "published", "source": common, **found}
-        if unknown := sorted(row.keys() - Value.__dataclass_fields__.keys()):
+        if unknown := sorted(row.keys() - EnergyValue.__dataclass_fields__.keys()):
             raise PowerError(f"{place}: unknown field {unknown[0]!r}")
         if missing := [name for name in ("value", "source") if row.get(name) is None]:
             raise PowerError(f"{place}: {missing[0]} is missing")
-        yield key, Value(**row)
+        yield key, EnergyValue(**row)
     if left := sorted(known.keys() - section.keys() - {"voltages"}):
         raise PowerError(f"{file}: {name}.{left[0]} is missing: {known[left[0]]}")
 
@@ -343,6 +371,16 @@ def _check(energies: Energies, file: str) -> None:
     keys = {f"{section}.{key}" for section, known in SECTIONS.items() for key in known}
     if wrong := sorted(keys ^ energies.values.keys()):
         raise PowerError(f"{file}: {wrong[0]} is missing, or is no value that energies have")
+    of_opcodes = [key for key in energies.values if key.startswith(("instructions.", "tensor."))]
+    for opcode, key in energies.opcodes.items():
+        if not _OPCODE.fullmatch(opcode):
+            raise PowerError(f"{file}: opcodes.{opcode}: found {opcode!r}, expected an opcode such as LDG")
+        if key not in of_opcodes:
+            near = did_you_mean(key, of_opcodes) if isinstance(key, str) else ""
+            raise PowerError(
+                f"{file}: opcodes.{opcode}: found {key!r}, expected a value of instructions or tensor, "
+                f"such as 'instructions.int_add'{near}"
+            )
     for key in SECTIONS["instructions"]:
         if (left := energies.unit_energy(f"instructions.{key}")) < 0:
             raise PowerError(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simt.power.classes import access_bytes, shared_memory
+from simt.isa.opcodes import access_bytes, shared_memory
 from simt.power.energies import Energies
 from simt.power.events import events
 from simt.power.operating_point import OperatingPoint

@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simt.power.classes import energy_class
 from simt.power.energies import LANES, SECTIONS, Energies
 from simt.result.counters import READ_KINDS, WRITE_KINDS
 from simt.result.launch import LaunchResult, Machine
@@ -107,7 +106,7 @@ def instructions(launch: LaunchResult, energies: Energies) -> Instructions:
     execute, with the registers of the instruction that was measured."""
     pc = launch.pc
     opcodes = pc.get("opcode", [])
-    classes = [energy_class(opcode) for opcode in opcodes]
+    classes = [energies.of_opcode(opcode) for opcode in opcodes]
     issued = np.array(pc.get("issued", []), float)
     threads = np.array(pc["threads"], float) if "threads" in pc else issued * LANES
     keys = [key for key, _ in classes]

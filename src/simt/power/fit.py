@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from simt.errors import PowerError
 from simt.files import write_text
-from simt.power.energies import LANES, SECTIONS, Energies, Value
-from simt.power.measurements import Measurement
+from simt.power.energies import LANES, SECTIONS, Energies, EnergyValue
+from simt.power.measurements import PowerMeasurement
 
 Floats = NDArray[np.float64]
 _FIXED = 1e-6  # relative standard deviation of a value that is exact
@@ -24,7 +24,7 @@ _LARGEST = 10.0  # relative standard deviation that a file can hold
 
 
 @dataclass(frozen=True)
-class Fit:
+class EnergyFit:
     """Fitted energies.
 
     energies: with the values that the rows determine at least in part replaced; the others are as before.
@@ -35,10 +35,10 @@ class Fit:
 
     energies: Energies
     prior: Energies
-    rows: Sequence[Measurement]
+    rows: Sequence[PowerMeasurement]
     learned: Mapping[str, float]
 
-    def errors(self, rows: Sequence[Measurement]) -> list[float]:
+    def errors(self, rows: Sequence[PowerMeasurement]) -> list[float]:
         """Relative error of the fitted energies' power, by row."""
         return [row.predicted(self.energies) / row.watts - 1 for row in rows]
 
@@ -47,7 +47,9 @@ def mean_absolute(errors: Sequence[float]) -> float:
     return sum(map(abs, errors)) / len(errors)
 
 
-def fit(rows: Sequence[Measurement], prior: Energies, *, error: float = 0.05, widen: float = 1.0) -> Fit:
+def fit(
+    rows: Sequence[PowerMeasurement], prior: Energies, *, error: float = 0.05, widen: float = 1.0
+) -> EnergyFit:
     """The most probable energies, given measured powers and what is known of the energies.
 
     Minimises sum over rows of ((P - measured) / s)^2 plus sum over values of ((v - prior) / u)^2, with s^2 =
@@ -92,7 +94,7 @@ def fit(rows: Sequence[Measurement], prior: Energies, *, error: float = 0.05, wi
 
     used = np.abs(counts).max(axis=0) > 0
     learned: dict[str, float] = {}
-    values: dict[str, Value] = {}
+    values: dict[str, EnergyValue] = {}
     names = ", ".join(row.name for row in rows)
     for i, key in enumerate(keys):
         old = prior.values[key]
@@ -108,7 +110,7 @@ def fit(rows: Sequence[Measurement], prior: Energies, *, error: float = 0.05, wi
         values[key] = replace(
             old, value=new, uncertainty=min(uncertainty, _LARGEST), origin="fitted", source=source
         )
-    return Fit(replace(prior, values=values), prior, rows, learned)
+    return EnergyFit(replace(prior, values=values), prior, rows, learned)
 
 
 def _parts(prior: Energies, keys: Sequence[str]) -> Floats:
@@ -147,6 +149,8 @@ def to_toml(energies: Energies) -> str:
         if section == "scaling" and energies.voltages:
             points = ", ".join(f"[{mhz:g}, {volts:g}]" for mhz, volts in energies.voltages)
             lines.append(f"voltages = {{ value = [{points}] }}")
+    if energies.opcodes:
+        lines += ["\n[opcodes]", *(f"{opcode} = {_text(key)}" for opcode, key in energies.opcodes.items())]
     return "\n".join(lines).lstrip() + "\n"
 
 

@@ -14,15 +14,15 @@ import numpy as np
 from simt.cuda.driver import Driver
 from simt.errors import PowerError, ToolkitError
 from simt.extras import install
-from simt.power.benchmarks import EnergyBenchmark, Machine
+from simt.power.benchmarks import EnergyBenchmark, MeasuredMachine
 from simt.power.energies import SECTIONS, Energies
 from simt.power.energy import LaunchEnergy
 from simt.power.events import events
-from simt.power.measurements import Measurement
+from simt.power.measurements import PowerMeasurement
 from simt.power.operating_point import OperatingPoint
+from simt.progress import Progress
 from simt.result.launch import LaunchResult
-from simt.run.progress import Progress
-from simt.validate.device import ProgramDevice, SimulatedDevice
+from simt.validate.device import BenchmarkDevice, SimulatedDevice
 from simt.validate.hardware import HardwareGPU
 
 _LAUNCH_SECONDS = 0.05  # of a launch: the time between two is then negligible
@@ -59,7 +59,7 @@ class Board(Protocol):
     def provenance(self) -> dict[str, Any]:
         """Entries of the record about the device."""
 
-    def measure(self, benchmark: EnergyBenchmark, machine: Machine) -> Reading: ...
+    def measure(self, benchmark: EnergyBenchmark, machine: MeasuredMachine) -> Reading: ...
 
     def idle(self) -> Reading:
         """The power while nothing runs."""
@@ -71,7 +71,7 @@ def measure(
     energies: Energies,
     benchmarks: Sequence[EnergyBenchmark],
     progress: Callable[[Progress], None] | None = None,
-) -> list[Measurement]:
+) -> list[PowerMeasurement]:
     """Measures benchmarks and the idle board. Their events are those of the same programs on a simulated GPU.
 
     model: of the board's GPU. energies: tell which registers an instruction's energy includes, and how power
@@ -81,7 +81,7 @@ def measure(
     """
     if model.sms != board.sms:
         raise PowerError(f"{board.name} has {board.sms} SMs and {model.name} {model.sms}: give its own model")
-    machine = Machine(model.sms, model.l2_bytes)
+    machine = MeasuredMachine(model.sms, model.l2_bytes)
     idle = board.idle()
     nothing = {"power.board": 1.0, "power.chip_idle": 1.0, "power.sm_idle": float(model.sms)}
     rows = [_row(IDLE, nothing, idle, energies)]
@@ -99,7 +99,11 @@ def measure(
 
 
 def event_rates(
-    benchmark: EnergyBenchmark, model: SimulatedDevice, machine: Machine, energies: Energies, reading: Reading
+    benchmark: EnergyBenchmark,
+    model: SimulatedDevice,
+    machine: MeasuredMachine,
+    energies: Energies,
+    reading: Reading,
 ) -> dict[str, float]:
     """Events per second of the measured launches.
 
@@ -120,14 +124,14 @@ def _counts(launch: LaunchResult, energies: Energies) -> Mapping[str, float]:
     return events(launch, energies).counts
 
 
-def _row(name: str, rates: Mapping[str, float], reading: Reading, energies: Energies) -> Measurement:
+def _row(name: str, rates: Mapping[str, float], reading: Reading, energies: Energies) -> PowerMeasurement:
     factors = OperatingPoint.of(energies, 1000 * reading.core_mhz, reading.temperature).factors(energies)
     happened = {key: n * reading.seconds * factors[key] for key, n in rates.items() if n}
     conditions = {"core_mhz": reading.core_mhz, "launches": reading.launches, "repeats": reading.repeats}
     if reading.temperature is not None:
         conditions["temperature"] = reading.temperature
     conditions |= reading.conditions
-    return Measurement(name, happened, reading.seconds, reading.watts, reading.deviation, conditions)
+    return PowerMeasurement(name, happened, reading.seconds, reading.watts, reading.deviation, conditions)
 
 
 class SimulatedBoard:
@@ -147,7 +151,7 @@ class SimulatedBoard:
         self._noise = noise
         self._random = np.random.default_rng(seed)
 
-    def measure(self, benchmark: EnergyBenchmark, machine: Machine) -> Reading:
+    def measure(self, benchmark: EnergyBenchmark, machine: MeasuredMachine) -> Reading:
         repeats = 3 * benchmark.repeats
         run = benchmark.prepare(self._device, machine)
         run(benchmark.repeats)  # fills the caches
@@ -186,7 +190,7 @@ class RealBoard:
     ) -> None:
         self._seconds, self._settle = seconds, settle
         self._gpu = HardwareGPU(ordinal, timed=False, driver=driver)
-        self._programs = ProgramDevice(self._gpu)
+        self._programs = BenchmarkDevice(self._gpu)
         self._sensor = Sensor(self._gpu.device.pci_bus_id, nvml)
         self.name = self._gpu.device.name
         self.sms = self._gpu.device.attribute("MULTIPROCESSOR_COUNT")
@@ -210,7 +214,7 @@ class RealBoard:
     def idle(self) -> Reading:
         return self._observed(lambda: time.sleep(_LAUNCH_SECONDS), 0)
 
-    def measure(self, benchmark: EnergyBenchmark, machine: Machine) -> Reading:
+    def measure(self, benchmark: EnergyBenchmark, machine: MeasuredMachine) -> Reading:
         launch = benchmark.prepare(self._programs, machine)
         repeats = _FIRST_REPEATS
         while True:

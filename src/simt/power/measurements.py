@@ -22,7 +22,7 @@ _KEYS = frozenset(f"{section}.{key}" for section, keys in SECTIONS.items() for k
 
 
 @dataclass(frozen=True)
-class Measurement:
+class PowerMeasurement:
     """The average power of a GPU over some time, and what happened in it.
 
     events: by key of an Energies file; with its values v at the reference clock, the time takes
@@ -46,7 +46,7 @@ class Measurement:
 def launch_events(
     launch: LaunchResult, energies: Energies, temperature: float | None = None
 ) -> dict[str, float]:
-    """The events of a launch that occur, as in `Measurement`: counts times the factors of its clock and
+    """The events of a launch that occur, as in `PowerMeasurement`: counts times the factors of its clock and
     temperature.
 
     Raises PowerError.
@@ -56,7 +56,7 @@ def launch_events(
     return {key: n * factors[key] for key, n in found.items() if n}
 
 
-def read_measurements(path: str | os.PathLike[str]) -> list[Measurement]:
+def read_measurements(path: str | os.PathLike[str]) -> list[PowerMeasurement]:
     """The rows of a file of schema simt.power/1. Raises PowerError."""
     file = Path(path)
     require_file(file, "measured powers, as `simt power measure` writes them", PowerError)
@@ -72,14 +72,14 @@ def read_measurements(path: str | os.PathLike[str]) -> list[Measurement]:
 
 
 def write_measurements(
-    path: str | os.PathLike[str], rows: Iterable[Measurement], provenance: Mapping[str, Any]
+    path: str | os.PathLike[str], rows: Iterable[PowerMeasurement], provenance: Mapping[str, Any]
 ) -> None:
     """Writes a file of schema simt.power/1. Raises PowerError."""
     data = {"schema": SCHEMA, **provenance, "rows": [asdict(row) for row in rows]}
     write_text(Path(path), json.dumps(data, indent=1) + "\n", PowerError)
 
 
-def chosen(rows: Sequence[Measurement], names: Iterable[str]) -> list[Measurement]:
+def chosen(rows: Sequence[PowerMeasurement], names: Iterable[str]) -> list[PowerMeasurement]:
     """The rows with these names. Raises PowerError for an unknown name."""
     by_name = {row.name: row for row in rows}
     found = []
@@ -90,9 +90,9 @@ def chosen(rows: Sequence[Measurement], names: Iterable[str]) -> list[Measuremen
     return found
 
 
-def _row(row: Any, place: str) -> Measurement:
+def _row(row: Any, place: str) -> PowerMeasurement:
     try:
-        found = Measurement(**row)
+        found = PowerMeasurement(**row)
     except TypeError as error:
         raise PowerError(f"{place}: {error}") from None
     if not isinstance(found.name, str) or not isinstance(found.events, dict):

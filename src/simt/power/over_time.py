@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simt.power.classes import shared_memory
+from simt.isa.opcodes import shared_memory
 from simt.power.energy import COMPONENTS, Floats, LaunchEnergy
 from simt.result import timeline
 

@@ -14,7 +14,7 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
 from simt.profile.csv_table import Header, numbers, read_text, require
 from simt.profile.profile import Profile
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _DIVISION = "-" * 20  # get_stats.py writes 100
 _STATS = {
@@ -41,7 +41,7 @@ def is_get_stats_header(names: Sequence[str]) -> bool:
     return bool(names) and names[0].startswith(_DIVISION) and not any(names[1:])
 
 
-def read_tracer_stats(source: Source, process: int | None, header: Header) -> Profile:
+def read_tracer_stats(source: ProfileSource, process: int | None, header: Header) -> Profile:
     """One row per traced launch: its size and its warp instructions. The tracer measures no time.
 
     Raises ProfileError if a cell is not a number or a column is missing.
@@ -88,7 +88,7 @@ def read_traces(path: Path, process: int | None) -> Profile:
     return assemble(pl.DataFrame(rows, infer_schema_length=None), findings, ())
 
 
-def read_get_stats(source: Source, process: int | None, header: Header) -> Profile:
+def read_get_stats(source: ProfileSource, process: int | None, header: Header) -> Profile:
     """Reads the tables of get_stats.py, one per statistic, from a run with -k or -K: a row (or, with -R, a
     column) per kernel.
 
@@ -122,7 +122,7 @@ def read_get_stats(source: Source, process: int | None, header: Header) -> Profi
     return assemble(pl.DataFrame(columns), findings, ())
 
 
-def _tables(source: Source) -> tuple[dict[str, dict[str, str]], list[str]]:
+def _tables(source: ProfileSource) -> tuple[dict[str, dict[str, str]], list[str]]:
     """For each statistic the first configuration's value of each label, and the configurations' names."""
     tables: dict[str, dict[str, str]] = {}
     configurations: list[str] = []
@@ -156,7 +156,7 @@ def _tables(source: Source) -> tuple[dict[str, dict[str, str]], list[str]]:
     return tables, configurations
 
 
-def _lines(source: Source) -> Iterator[str]:
+def _lines(source: ProfileSource) -> Iterator[str]:
     rest = b""
     for piece in source.pieces():
         *lines, rest = (rest + piece).split(b"\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _MAX_PREAMBLE = 2000  # lines before a header, written by the profiled program or the tool
 _SEPARATORS = (",", ";", "\t")  # the latter two are a spreadsheet's, or a tool's in some languages
@@ -35,7 +35,7 @@ class Header:
     separator: str = ","
 
 
-def find_header(source: Source, fits: Callable[[Sequence[str]], bool]) -> Header | None:
+def find_header(source: ProfileSource, fits: Callable[[Sequence[str]], bool]) -> Header | None:
     """The first line of the file's beginning whose fields fit; None if there is none."""
     offset = 0
     for number, line in enumerate(source.head.split(b"\n")):
@@ -53,7 +53,7 @@ def find_header(source: Source, fits: Callable[[Sequence[str]], bool]) -> Header
     return None
 
 
-def read_text(source: Source, header: Header, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def read_text(source: ProfileSource, header: Header, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """The table below a header: the given columns, or all, as text.
 
     Names are stripped of blanks. Lines that begin with `==` are Nsight Compute's messages and are skipped, as

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simt.errors import ProfileError
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 T = TypeVar("T")
 _MAX_ELEMENT = 64 << 20
@@ -52,7 +52,7 @@ class JsonArrays:
     than 64 MiB, or the rest is larger than 256 MiB.
     """
 
-    source: Source
+    source: ProfileSource
     keys: Sequence[str]
     rest: bytearray = field(default_factory=bytearray)
     elements: int = 0  # batches may hold many; counted by the reader for messages

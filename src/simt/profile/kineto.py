@@ -19,7 +19,7 @@ from simt.profile.assemble import Findings, assemble
 from simt.profile.json_arrays import JsonArrays
 from simt.profile.profile import COPY, Profile
 from simt.profile.ranges import innermost
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _KERNEL = {"kernel"}
 _COPIES = {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
@@ -66,7 +66,7 @@ class _Rest(msgspec.Struct):
     traceEvents: Any = None
 
 
-def read_kineto(source: Source, process: int | None) -> Profile:
+def read_kineto(source: ProfileSource, process: int | None) -> Profile:
     """Kernel launches in the order of their launching calls, with the operator around each call.
 
     Raises ProfileError if the file is not such a trace, is damaged, or ends too early.

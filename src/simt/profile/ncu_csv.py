@@ -14,7 +14,7 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
 from simt.profile.csv_table import Header, base_unit, read_text, triples, try_numbers
 from simt.profile.profile import Profile
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 # Columns about the launch; all others are metrics.
 _ABOUT = {
@@ -48,7 +48,7 @@ def is_ncu_header(names: Sequence[str]) -> bool:
     return "ID" in names and "Kernel Name" in names and len(names) > 2
 
 
-def read_ncu_csv(source: Source, process: int | None, header: Header) -> Profile:
+def read_ncu_csv(source: ProfileSource, process: int | None, header: Header) -> Profile:
     """One row per launch, in the order of the file, with every numeric metric as a counter in its base unit.
 
     Raises ProfileError if rows contradict each other or a size is not three numbers.

@@ -14,7 +14,7 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
 from simt.profile.csv_table import Header, base_unit, numbers, read_text, require, triples
 from simt.profile.profile import COPY, Profile
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _WITH_UNIT = re.compile(r"(.*?)\s*\(([^()]+)\)")
 _GPU_TRACE = {
@@ -37,14 +37,14 @@ def is_nsys_summary_header(names: Sequence[str]) -> bool:
     return {"Instances", "Name"}.issubset(names) and any(name.startswith("Total Time") for name in names)
 
 
-def refuse_nsys_summary(source: Source, process: int | None, header: Header) -> Profile:
+def refuse_nsys_summary(source: ProfileSource, process: int | None, header: Header) -> Profile:
     raise ProfileError(
         f"{source.name}: a summary per kernel (`Instances`), expected one row per launch: "
         f"nsys stats -r cuda_gpu_trace --format csv REPORT"
     )
 
 
-def read_nsys_csv(source: Source, process: int | None, header: Header) -> Profile:
+def read_nsys_csv(source: ProfileSource, process: int | None, header: Header) -> Profile:
     """One row per launch. Raises ProfileError if a cell is not a number or a column is missing."""
     frame = read_text(source, header)
     scales: dict[str, float] = {}

@@ -15,7 +15,7 @@ import polars as pl
 from simt.errors import ProfileError
 from simt.profile.nsys_sqlite import KERNELS, READ, read_nsys_tables
 from simt.profile.profile import Profile
-from simt.profile.source import Report, Source
+from simt.profile.source import ProfileSource, Report
 from simt.profile.sqlite_tables import BATCH, Tables, quoted
 
 _SUFFIXES = (".parquet", ".arrow")
@@ -39,12 +39,12 @@ def read_nsys_folder(folder: Path, process: int | None, progress: Report | None 
             path = next((p for s in _SUFFIXES if (p := folder / f"{table}{s}").is_file()), None)
             if path is not None:
                 _copy(path, table, columns, database)
-        source = Source(next(p for p in folder.iterdir() if p.suffix in _SUFFIXES), progress)
+        source = ProfileSource(next(p for p in folder.iterdir() if p.suffix in _SUFFIXES), progress)
         return read_nsys_tables(Tables(database, str(folder), source.report), process)
 
 
 def _copy(path: Path, table: str, columns: frozenset[str], database: sqlite3.Connection) -> None:
-    Source(path)  # refuses what is no regular file
+    ProfileSource(path)  # refuses what is no regular file
     try:
         if path.suffix == ".parquet":
             there = list(pl.read_parquet_schema(path))

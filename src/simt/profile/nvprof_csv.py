@@ -14,7 +14,7 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
 from simt.profile.csv_table import Header, base_unit, read_text, require, try_numbers
 from simt.profile.profile import COPY, Profile
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _TIMES = {
     "Grid X": "grid_x", "Grid Y": "grid_y", "Grid Z": "grid_z",
@@ -55,7 +55,7 @@ def is_nvprof_header(names: Sequence[str]) -> bool:
     )
 
 
-def read_nvprof_csv(source: Source, process: int | None, header: Header) -> Profile:
+def read_nvprof_csv(source: ProfileSource, process: int | None, header: Header) -> Profile:
     """One row per launch, in launch order. Events, and metrics unknown to Nsight Compute, keep nvprof's
     names.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from simt.errors import ProfileError
+from simt.files import is_folder
 from simt.profile import accelsim, ncu_csv, nsys_csv, nvprof_csv, rocprof, rocprof_csv
 from simt.profile.csv_table import Header, find_header
 from simt.profile.folder import profiles_in, read_folder
@@ -21,11 +22,11 @@ from simt.profile.profile import Profile
 from simt.profile.reports import is_report, read_report
 from simt.profile.rocpd import is_rocpd, read_rocpd
 from simt.profile.simulated import read_result
-from simt.profile.source import Report, Source
+from simt.profile.source import ProfileSource, Report
 from simt.profile.sqlite_tables import opened
 from simt.profile.table import read_csv, read_parquet
 
-CsvReader = Callable[[Source, int | None, Header], Profile]
+CsvReader = Callable[[ProfileSource, int | None, Header], Profile]
 # Tables of tools, by their header.
 _TABLES: tuple[tuple[Callable[[Sequence[str]], bool], CsvReader], ...] = (
     (ncu_csv.is_ncu_header, ncu_csv.read_ncu_csv),
@@ -37,6 +38,7 @@ _TABLES: tuple[tuple[Callable[[Sequence[str]], bool], CsvReader], ...] = (
     (accelsim.is_get_stats_header, accelsim.read_get_stats),
 )
 _TRACE = re.compile(rb"^(?:kernel-\S*\.trace|MemcpyHtoD,0x|-kernel name = )", re.MULTILINE)
+_CUPTI_TEXT = re.compile(rb"^(?:CONC(?:URRENT)?[ _])?KERNEL\b.*\[ ?\d+ ?[,-] ?\d+ ?\]", re.MULTILINE)
 _NSYS_LINES = re.compile(rb'^\{"Type":\s*\d+|"(?:CudaEvent|NvtxEvent|TraceProcessEvent)":')
 _RESULT = re.compile(rb'"schema"\s*:\s*"simt\.result/')
 _XZ, _STORE = b"\xfd7zXZ\0", b"SIMTRACE"
@@ -60,9 +62,9 @@ def read_profile(
     ResultError for errors in a trace or a saved Result.
     """
     folder = Path(path)
-    if folder.is_dir():
+    if is_folder(folder):
         return _read_folder(folder, columns, process, progress)
-    source = Source(path, progress)
+    source = ProfileSource(path, progress)
     try:
         profile = _read(source, columns, process)
     except pl.exceptions.PolarsError as error:
@@ -91,7 +93,7 @@ def _has_launch_list(folder: Path) -> bool:
     return any(folder.glob("*kernelslist*")) or any(folder.glob("ctx_*/*kernelslist*"))
 
 
-def _read(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
+def _read(source: ProfileSource, columns: Mapping[str, str] | None, process: int | None) -> Profile:
     head = source.head
     if not head:
         raise ProfileError(f"{source.name}: the file is empty, expected a profile")
@@ -101,6 +103,11 @@ def _read(source: Source, columns: Mapping[str, str] | None, process: int | None
         return read_csv(source, columns, process)
     if head.startswith(b"SQLite format 3\0"):
         with opened(source) as tables:
+            if tables.has("StringTable") and not tables.has("StringIds"):
+                raise ProfileError(
+                    f"{source.name}: activities of CUPTI in a database of nvprof, which is not read; "
+                    f"nvprof -i FILE --csv --print-gpu-trace writes a table that is"
+                )
             return (read_rocpd if is_rocpd(tables) else read_nsys_tables)(tables, process)
     if head.startswith((_XZ, _STORE)):
         return accelsim.read_traces(source.path, process)
@@ -118,12 +125,17 @@ def _read(source: Source, columns: Mapping[str, str] | None, process: int | None
         header = find_header(source, fits)
         if header is not None:
             return read(source, process, header)
+    if _CUPTI_TEXT.search(head):
+        raise ProfileError(
+            f"{source.name}: activity records as CUPTI's samples print them, which are not read; record a "
+            f"profile with Nsight Systems, for example: docs/profiles.md"
+        )
     if _TRACE.search(head):
         return accelsim.read_traces(source.path, process)
     return read_csv(source, None, process)
 
 
-def _read_json(source: Source, process: int | None) -> Profile:
+def _read_json(source: ProfileSource, process: int | None) -> Profile:
     if _NSYS_LINES.search(source.head):
         raise ProfileError(
             f"{source.name}: Nsight Systems' export as JSON lines, which is not read; "

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from simt.errors import ProfileError
 from simt.profile.profile import Profile
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _COMPUTE_MAGIC = b"NVR\0"
 _SYSTEMS, _COMPUTE = (".nsys-rep", ".qdrep"), (".ncu-rep", ".nsight-cuprof-report")
 
 
-def is_report(source: Source) -> bool:
+def is_report(source: ProfileSource) -> bool:
     """Whether a file is a report: those of Nsight Compute begin with a magic number, those of Nsight Systems
     have a known suffix.
     """
@@ -25,7 +25,7 @@ def is_report(source: Source) -> bool:
     return b"\0" in source.head and source.path.suffix in (*_SYSTEMS, *_COMPUTE)
 
 
-def read_report(source: Source, read: Callable[[Path], Profile]) -> Profile:
+def read_report(source: ProfileSource, read: Callable[[Path], Profile]) -> Profile:
     """Exports a report and passes the export to `read`.
 
     Raises ProfileError with the command to run if the tool is not installed, and with its output if it fails.
@@ -47,7 +47,7 @@ def read_report(source: Source, read: Callable[[Path], Profile]) -> Profile:
         return read(target)
 
 
-def _run(command: Sequence[str], source: Source, tool: str, advice: str) -> bytes:
+def _run(command: Sequence[str], source: ProfileSource, tool: str, advice: str) -> bytes:
     program = shutil.which(command[0])
     if program is None:
         raise ProfileError(

@@ -15,7 +15,7 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble
 from simt.profile.json_arrays import JsonArrays
 from simt.profile.profile import COLUMNS, COPY, Profile
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 _DISPATCHES, _COPIES = "kernel_dispatch", "memory_copy"
 # Records that are skipped; they can far outnumber the launches.
@@ -94,7 +94,7 @@ class _Rest(msgspec.Struct):
     processes: list[_Process] = msgspec.field(name="rocprofiler-sdk-tool")
 
 
-def read_rocprof_json(source: Source, process: int | None) -> Profile:
+def read_rocprof_json(source: ProfileSource, process: int | None) -> Profile:
     """Kernel dispatches in the order of their ids (by time, if there are several processes).
 
     Raises ProfileError if the file is not such a record, is damaged, or ends too early.

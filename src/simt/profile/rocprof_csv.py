@@ -16,7 +16,7 @@ from simt.profile.assemble import Findings
 from simt.profile.csv_table import Header, numbers, read_text, require, try_numbers
 from simt.profile.profile import COLUMNS, Profile
 from simt.profile.rocprof import profile_of_dispatches
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 # Our column, and its names in rocprofv3, rocprofv2 and rocprof.
 _NUMBERS = {
@@ -52,7 +52,7 @@ def is_rocprof_header(names: Sequence[str]) -> bool:
     )
 
 
-def read_rocprof_csv(source: Source, process: int | None, header: Header) -> Profile:
+def read_rocprof_csv(source: ProfileSource, process: int | None, header: Header) -> Profile:
     """One row per dispatch. A counter collection has a row for each dispatch and counter; values of the same
     counter are added up.
 

@@ -18,7 +18,7 @@ import zstandard
 
 from simt.errors import ProfileError
 from simt.files import require_regular
-from simt.run.progress import Progress
+from simt.progress import Progress
 
 PIECE = 8 << 20
 HEAD = 1 << 20
@@ -27,7 +27,7 @@ _MAX_UNPACKED, _MAX_RATIO = 64 << 20, 200  # SQLite exports shrink about tenfold
 Report = Callable[[Progress], None]
 
 
-class Source:
+class ProfileSource:
     """A file that can be read several times from the start; only `head` is kept in memory.
 
     head: its first bytes, at most HEAD, decompressed.

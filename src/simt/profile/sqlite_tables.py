@@ -10,14 +10,14 @@ from urllib.parse import quote
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 BATCH = 1 << 16
 """Rows that are fetched together."""
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[Tables]:
+def opened(source: ProfileSource) -> Iterator[Tables]:
     """The tables of a file. Errors of SQLite within the block are raised as ProfileError."""
     with source.local() as path:
         try:

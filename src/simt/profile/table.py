@@ -11,7 +11,7 @@ from simt.errors import ProfileError
 from simt.profile.assemble import Findings, assemble, one_process
 from simt.profile.csv_table import find_header, numbers, read_text
 from simt.profile.profile import COLUMNS, Profile, metadata_of
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 
 SCALES = {
     "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9,
@@ -20,7 +20,7 @@ SCALES = {
 _TEXT = ("name", "annotation")
 
 
-def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
+def read_parquet(source: ProfileSource, columns: Mapping[str, str] | None, process: int | None) -> Profile:
     """A Parquet table; one written by `Profile.save` is restored exactly."""
     with source.local() as path:
         try:
@@ -42,7 +42,7 @@ def read_parquet(source: Source, columns: Mapping[str, str] | None, process: int
     return _profile(frame, picks, findings, ours)
 
 
-def read_csv(source: Source, columns: Mapping[str, str] | None, process: int | None) -> Profile:
+def read_csv(source: ProfileSource, columns: Mapping[str, str] | None, process: int | None) -> Profile:
     """A CSV table that begins with its header."""
     header = find_header(source, lambda names: len(names) > 1)
     if header is None or header.offset:  # a table of one column

@@ -48,7 +48,7 @@ class LaunchPair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ResultComparison:
     """Two Results. `kernels` are those of either, longest first."""
 
     first: Result

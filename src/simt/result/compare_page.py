@@ -8,7 +8,7 @@ from pathlib import Path
 from simt.files import write_text
 from simt.formatting import format_time
 from simt.pages import Bars, Cell, Table, render
-from simt.result.compare import Comparison, KernelPair, ratio_text
+from simt.result.compare import KernelPair, ResultComparison, ratio_text
 from simt.result.counters import Value
 from simt.result.launch import LaunchResult
 from simt.result.report import program_name
@@ -35,7 +35,7 @@ _COUNTERS = {
 }
 
 
-def page(comparison: Comparison) -> str:
+def page(comparison: ResultComparison) -> str:
     """The page as text."""
     first, second = comparison.first, comparison.second
     names = [f"{program_name(result)} on {result.machine.name}" for result in (first, second)]
@@ -69,14 +69,14 @@ def page(comparison: Comparison) -> str:
     )
 
 
-def write(first: Result, second: Result, path: Path) -> Comparison:
+def write(first: Result, second: Result, path: Path) -> ResultComparison:
     """Writes the page and returns the comparison that it shows. Raises ResultError."""
-    comparison = Comparison(first, second)
+    comparison = ResultComparison(first, second)
     write_text(path, page(comparison))
     return comparison
 
 
-def _kernel_table(comparison: Comparison) -> Table:
+def _kernel_table(comparison: ResultComparison) -> Table:
     header = [
         "kernel",
         "launches A",
@@ -109,7 +109,7 @@ def _bound(launches: Sequence[LaunchResult]) -> str:
     return bottleneck(max(launches, key=lambda x: x.cycles)).kind if launches else "-"
 
 
-def _kernel(comparison: Comparison, k: KernelPair) -> tuple[str, str, Bars, Table]:
+def _kernel(comparison: ResultComparison, k: KernelPair) -> tuple[str, str, Bars, Table]:
     """A kernel's section: title, note, what its warps were doing, its counters."""
     rows: list[list[Cell]] = []
     for counter, what in _COUNTERS.items():
@@ -146,7 +146,7 @@ def _stalls(totals: tuple[Totals, Totals]) -> Bars:
     )
 
 
-def _launch_table(comparison: Comparison) -> Table:
+def _launch_table(comparison: ResultComparison) -> Table:
     header = [
         "kernel",
         "id A",
@@ -180,7 +180,7 @@ def _launch_table(comparison: Comparison) -> Table:
     return Table(header, rows)
 
 
-def _only(comparison: Comparison, launches: Sequence[LaunchResult]) -> Table:
+def _only(comparison: ResultComparison, launches: Sequence[LaunchResult]) -> Table:
     rows: list[list[Cell]] = [
         [
             (comparison.labels[x.name], None),

@@ -312,9 +312,9 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
         "sector",
-        "sectors of global loads found in the L1",
-        "l1('global_read', 'hit')",
-        _L1 + "[HIT]",
+        "sectors of global loads that the L1 holds or is fetching: Nsight Compute counts both as hits",
+        "l1('global_read', 'hit') + l1('global_read', 'hit_reserved')",
+        _L1 + "[HIT] + [HIT_RESERVED] + [MSHR_HIT]",
     ),
     Counter(
         "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
@@ -333,9 +333,9 @@ COUNTERS: tuple[Counter, ...] = (
     Counter(
         "l1tex__t_sector_hit_rate.pct",
         "%",
-        "sector lookups that hit in the L1. A sector that is being fetched is not a hit",
-        "100 * l1(any_kind, 'hit') / l1(any_kind, lookups)",
-        "1 - L1D_total_cache_miss_rate",
+        "sector lookups that hit in the L1. A sector that is being fetched is a hit, as in Nsight Compute",
+        "100 * (l1(any_kind, 'hit') + l1(any_kind, 'hit_reserved')) / l1(any_kind, lookups)",
+        "",
     ),
     Counter(
         "simt__l1_lookups_hit_reserved.sum",

@@ -27,8 +27,9 @@ All other names are the engine's own counters, which `engine/stats/counters.hpp`
 
 ## Differences from other tools
 
-- A lookup of a sector that an earlier miss is already fetching is `hit_reserved`, not a hit, as in
-  Accel-Sim's `HIT` column. Retries (`reservation_fail`) are never counted as lookups.
+- A lookup of a sector that an earlier miss is already fetching is `hit_reserved`. In the L1 it counts as
+  a hit, as in Nsight Compute: counted so, five published kernels of a V100 agree within 1.5 %. In the L2 it
+  does not, as in Accel-Sim's `HIT` column. Retries (`reservation_fail`) are never counted as lookups.
 - Nsight's `smsp__thread_inst_executed.sum` also counts predicated-off lanes. Traces do not contain them, so
   only `smsp__thread_inst_executed_pred_on.sum` is available.
 - `gpc__cycles_elapsed.max` includes the launch latency of the specification, as a profiler's does; the field

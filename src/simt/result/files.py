@@ -1,6 +1,6 @@
 """A Result on disk: one JSON file, or a directory of JSON and Parquet.
 
-polars is imported where it is needed: it takes longer than all else, and does not load under ThreadSanitizer.
+polars is imported where it is needed: it takes longer than all else.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The journal of a run: its finished launches, written as they finish, so that nothing that happens later
-loses them.
+"""The format of a run's journal: its finished launches, written as they finish (`simt.run.record`), so that
+nothing that happens later loses them.
 
 One JSON object a line: first what the run is (machine, energies, provenance, positions of the launches it
 wants), then a launch each, and where the run came to save its Result all that the Result has beside its
@@ -8,8 +8,6 @@ launches. A line that was cut short, as a killed process or a full disk leaves i
 
 from __future__ import annotations
 
-import os
-import time
 from array import array
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from simt.errors import ResultError
-from simt.files import is_regular, replacing
+from simt.files import is_regular
 from simt.result.launch import LaunchResult, Machine
 from simt.result.result import SCHEMA as RESULT_SCHEMA
 from simt.result.result import Provenance, Result
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 SCHEMA = "simt.journal/1"
 UNFINISHED = "unfinished"
 _FIELDS = tuple(f.name for f in fields(LaunchResult) if f.name not in ("machine", "energies"))
-_SYNC_SECONDS, _SYNC_SHARE = 1.0, 0.02
 
 
 def journal_of(output: Path) -> Path:
@@ -45,27 +42,23 @@ def journal_of(output: Path) -> Path:
 class Saved:
     """What an earlier run left.
 
-    digests: by the launch's position what it was launched with, for programs (see `Session`).
+    digests: by the launch's position what it was launched with, for programs (see `QueuedLaunch`).
     """
 
     result: Result
     digests: dict[int, str] = field(default_factory=dict)
 
 
-class Journal:
-    """Appends launches to the journal of an output. It appears with the first one."""
-
-    def __init__(
-        self,
-        output: Path,
-        machine: Machine,
-        provenance: Provenance,
-        wanted: Iterable[int] | None,
-        warnings: Iterable[str] = (),
-        energies: Energies | None = None,
-    ) -> None:
-        self.path = journal_of(output)
-        self._head = {
+def first_line(
+    machine: Machine,
+    provenance: Provenance,
+    wanted: Iterable[int] | None,
+    warnings: Iterable[str],
+    energies: Energies | None,
+) -> bytes:
+    """What the run is. wanted: positions of the launches; None if not known in advance."""
+    return _line(
+        {
             "schema": SCHEMA,
             "machine": asdict(machine),
             "provenance": asdict(provenance),
@@ -73,100 +66,28 @@ class Journal:
             "warnings": list(warnings),
             "energies": None if energies is None else energies.to_json(),
         }
-        self._file: Any = None
-        self._written = 0
-        self._synced = -1e9
-        self._sync_cost = 0.0
+    )
 
-    def begin(self, launches: Iterable[tuple[LaunchResult, str]] = ()) -> None:
-        """Starts afresh with these launches and their digests; what was there is replaced at once.
 
-        Raises ResultError if that cannot be written.
-        """
-        self.close()
-        lines = [_line(self._head), *(_launch_line(launch, digest) for launch, digest in launches)]
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path) as temporary, temporary.open("wb") as file:
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
-            self._file = self.path.open("ab", buffering=0)
-        except OSError as error:
-            raise self._refused(error, len(lines) - 1) from error
-        self._written = len(lines) - 1
+def launch_line(launch: LaunchResult, digest: str) -> bytes:
+    return _line({"launch": {name: getattr(launch, name) for name in _FIELDS}, "digest": digest})
 
-    def add(self, launch: LaunchResult, digest: str = "") -> None:
-        """Appends a finished launch. Raises ResultError if it cannot be written; those before are kept."""
-        if self._file is None:
-            self.begin()
-        self._append(_launch_line(launch, digest))
-        self._written += 1
-        # Writes survive the death of the process; only a crash of the machine would require a sync.
-        now = time.monotonic()
-        if now - self._synced > max(_SYNC_SECONDS, self._sync_cost / _SYNC_SHARE):
-            self._sync(now)
 
-    def end(self, result: Result) -> None:
-        """Appends all that the Result has beside its launches. Raises ResultError."""
-        if self._file is None:
-            self.begin((launch, "") for launch in result.launches)
-        rest = {
-            "status": result.status,
-            "unfinished": result.unfinished,
-            "warnings": result.warnings,
-            "provenance": asdict(result.provenance),
-            "sampling": result.sampling,
-            **({"transfers": to_columns(result.transfers)} if result.transfers else {}),
-        }
-        self._append(_line({"end": rest}))
-        self._sync(time.monotonic())
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def remove(self) -> None:
-        """When the Result is saved."""
-        self.close()
-        self.path.unlink(missing_ok=True)
-        for left in self.path.parent.glob(f".{self.path.name}.*"):  # of a run that was killed
-            left.unlink(missing_ok=True)
-
-    def _append(self, line: bytes) -> None:
-        before = self._file.tell()
-        try:
-            written = self._file.write(line)
-            if written != len(line):  # the disk is full: the next byte will fail
-                self._file.write(line[written:])
-        except OSError as error:
-            # A partial line would hide the lines that another run appends.
-            os.ftruncate(self._file.fileno(), before)
-            raise self._refused(error, self._written) from error
-
-    def _sync(self, now: float) -> None:
-        try:
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._refused(error, self._written) from error
-        self._synced = time.monotonic()
-        self._sync_cost = self._synced - now
-
-    def _refused(self, error: OSError, kept: int) -> ResultError:
-        return ResultError(
-            f"{self.path}: cannot write a finished launch: {error.strerror}; "
-            f"{kept} {'launch is' if kept == 1 else 'launches are'} saved there. "
-            "Free some space, and continue with --resume"
-        )
+def last_line(result: Result) -> bytes:
+    """All that the Result has beside its launches."""
+    rest = {
+        "status": result.status,
+        "unfinished": result.unfinished,
+        "warnings": result.warnings,
+        "provenance": asdict(result.provenance),
+        "sampling": result.sampling,
+        **({"transfers": to_columns(result.transfers)} if result.transfers else {}),
+    }
+    return _line({"end": rest})
 
 
 def _line(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=array.tolist) + b"\n"
-
-
-def _launch_line(launch: LaunchResult, digest: str) -> bytes:
-    return _line({"launch": {name: getattr(launch, name) for name in _FIELDS}, "digest": digest})
 
 
 def read_saved(output: Path) -> Saved | None:

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta
 
 from simt.errors import PowerError
 from simt.result import timeline
 from simt.result.counters import Value, evaluate
-from simt.result.sampled import Sampled
-from simt.result.timeline import DramActivity, InstructionActivity, Sample
+from simt.result.detail import CounterRow, PcRecord, TimelineRecord
+from simt.result.sampled import Sampled, SampledRecord
+from simt.result.timeline import DramActivity, InstructionActivity, TimelineSample
+from simt.written import Amount, Count, Small, WrittenAs, written
 
 if TYPE_CHECKING:
     from simt.power import Energies, LaunchEnergy
+    from simt.spec.native import NativeSpec, NativeUnit
+
+MaybeNone: TypeAlias = Any
+"""In `X | MaybeNone`: None only in a run that was asked for without it. Checkers let `launch.cycles` pass
+without a test for None, as for the alias of this name in typeshed."""
 
 CacheTable = dict[str, dict[str, int]]
-# Operations of the tensor instruction that defines a specification's interval: FP16 m16n8k16 or, on Volta, a
-# step of HMMA.884 with FP32 accumulators.
-TENSOR_FLOPS, STEP_884_FLOPS = 4096, 512
+_Extent = Annotated[int, Meta(ge=1, le=2**31)]
+
+
+def tensor_flops(sm_version: int) -> float:
+    """Operations of the tensor instruction that defines a specification's interval: FP16 m16n8k16 or, on
+    Volta, a step of HMMA.884 with FP32 accumulators."""
+    from simt.isa.opcodes import multiply_adds
+
+    return 2 * multiply_adds("HMMA.884.F32.F32" if 70 <= sm_version < 75 else "HMMA.16816.F32")
 
 
 @dataclass(frozen=True)
@@ -28,27 +43,43 @@ class Machine:
     """The facts of the GPU specification that ratios and reports need. Clocks are in kHz."""
 
     name: str
-    sm_count: int
-    sub_cores: int
-    issue_width: int
-    max_warps: int
-    l2_slices: int
-    dram_channels: int
-    core_khz: int
-    l2_khz: int
-    dram_khz: int
-    # Peak rates of its units and buses per core cycle; 0: unknown.
-    fp32_flops_per_cycle: float = 0.0
-    tensor_flops_per_cycle: float = 0.0
-    dram_bytes_per_cycle: float = 0.0
-    dram_banks: int = 0  # per channel; 0: unknown
-    dram_refresh_cycles: int = 0  # DRAM command cycles in which a channel is refreshed once; 0: no refresh
+    sm_count: Annotated[int, Meta(ge=1, le=10**6)]
+    sub_cores: Annotated[int, Meta(ge=1, le=10**4)]
+    issue_width: Annotated[int, Meta(ge=1, le=10**4)]
+    max_warps: Annotated[int, Meta(ge=1, le=10**6)]
+    l2_slices: Annotated[int, Meta(ge=1, le=10**6)]
+    dram_channels: Annotated[int, Meta(ge=1, le=10**6)]
+    core_khz: Annotated[int, Meta(ge=1, le=10**9)]
+    l2_khz: Annotated[int, Meta(ge=1, le=10**9)]
+    dram_khz: Annotated[int, Meta(ge=1, le=10**9)]
+    # Peak rates of its units and buses per core cycle.
+    fp32_flops_per_cycle: Annotated[
+        Amount,
+        Meta(
+            description="FP32 operations of all SMs per core cycle at most, a fused multiply-add being two; "
+            "0: not known."
+        ),
+    ] = 0.0
+    tensor_flops_per_cycle: Annotated[
+        Amount, Meta(description="The same of tensor cores with dense FP16.")
+    ] = 0.0
+    dram_bytes_per_cycle: Annotated[
+        Amount,
+        Meta(description="Bytes that the data buses move per core cycle at most; 0: not known."),
+    ] = 0.0
+    dram_banks: Annotated[int, Meta(ge=0, le=10**4, description="DRAM banks per channel; 0: not known.")] = 0
+    dram_refresh_cycles: Annotated[
+        Small,
+        Meta(description="DRAM command cycles in which a channel is refreshed once; 0: no refresh."),
+    ] = 0
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any]) -> Machine:
-        """Makes the facts from the engine's dictionary (names as in engine/timing/spec_fields.hpp)."""
-        addresses, sm, dram = spec["address_map"], spec["sm"], spec["dram"]
-        core, l2, memory = (round(1000 * spec["clock"][f"{part}_mhz"]) for part in ("core", "l2", "dram"))
+    def from_spec(cls, spec: NativeSpec) -> Machine:
+        """Makes the facts from the engine's dictionary (names as in engine/timing/base/spec_fields.hpp)."""
+        addresses, sm, dram, clock = spec["address_map"], spec["sm"], spec["dram"], spec["clock"]
+        core, l2, memory = (
+            round(1000 * mhz) for mhz in (clock["core_mhz"], clock["l2_mhz"], clock["dram_mhz"])
+        )
         fp32, tensor = sm["units"]["fp32"], sm["units"]["tensor"]
         bus = addresses["channels"] * dram["bus_bytes"] * dram["data_command_ratio"]
         return cls(
@@ -63,52 +94,115 @@ class Machine:
             l2_khz=l2,
             dram_khz=memory,
             fp32_flops_per_cycle=sm["count"] * _rate(fp32) * 2 * sm["warp_size"],
-            tensor_flops_per_cycle=sm["count"]
-            * _rate(tensor)
-            * (STEP_884_FLOPS if 70 <= spec["sm_version"] < 75 else TENSOR_FLOPS),
+            tensor_flops_per_cycle=sm["count"] * _rate(tensor) * tensor_flops(spec["sm_version"]),
             dram_bytes_per_cycle=bus * memory / core,
             dram_banks=dram["banks"],
             dram_refresh_cycles=dram["refi"],
         )
 
 
-def _rate(unit: Mapping[str, int]) -> float:
+def _rate(unit: NativeUnit) -> float:
     """Warp instructions that an SM's units of a kind begin per cycle."""
     return unit["count"] / max(1, unit["initiation_interval"])
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class LaunchResult:
     """One finished launch: the engine's counts, and (as `counters`) what follows from them."""
 
-    index: int  # position among the kernels of the input, from 0
-    id: int
-    name: str
-    stream: int
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    registers: int
-    sm_version: int
-    start_cycle: int
-    end_cycle: int
-    launch_latency: int
-    clock_khz: int
-    occupancy_limit_ctas: int
-    occupancy_limited_by: str
-    l1_bytes: int
-    shared_carve_out_bytes: int
-    engine: dict[str, int]  # engine/stats/counters.hpp
-    l1: CacheTable  # sector lookups by kind and outcome
-    l2: CacheTable
-    stalls: dict[str, list[int]]  # scheduler cycles by reason and scheduler; "selected": one issued
-    warp_stalls: dict[str, int]  # warp-cycles by state
-    pc: dict[str, Any]  # per static instruction: executions, and sampled warp states
-    timeline: dict[str, Any] | None
-    spread: dict[str, dict[str, list[int]]] = field(default_factory=dict)  # by SM, by L2 slice
-    annotation: str = ""  # what the program calls this work
+    index: Annotated[Count, Meta(description="Position among the kernels of the input, from 0.")]
+    id: Annotated[int, Meta(ge=0, le=2**63 - 1, description="Launch id of the input.")]
+    name: Annotated[str, Meta(description="Kernel name.")]
+    annotation: Annotated[
+        str,
+        Meta(
+            description="What the program calls this work: a range of GPU.annotate, or an operator and its "
+            "module."
+        ),
+    ] = ""
+    stream: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+    launch_latency: Annotated[
+        Count, Meta(description="Core cycles between launch and the start of the first CTA.")
+    ]
+    start_cycle: Count
+    end_cycle: Count
+    clock_khz: Annotated[int, Meta(ge=0, le=10**9, description="Core clock.")]
+    grid: Annotated[
+        tuple[int, int, int],
+        WrittenAs(tuple[_Extent, _Extent, _Extent]),
+        Meta(description="CTAs in x, y, z."),
+    ]
+    block: Annotated[
+        tuple[int, int, int],
+        WrittenAs(tuple[_Extent, _Extent, _Extent]),
+        Meta(description="Threads of a CTA in x, y, z."),
+    ]
+    shared_bytes: Annotated[Count, Meta(description="Shared memory per CTA.")]
+    registers: Annotated[Small, Meta(description="Registers per thread.")]
+    sm_version: Small
+    occupancy_limit_ctas: Annotated[Count, Meta(description="CTAs that fit into an SM at once.")]
+    occupancy_limited_by: Annotated[str, Meta(description="What limits them.")]
+    l1_bytes: Annotated[Count, Meta(description="L1 data cache of each SM during the launch.")]
+    shared_carve_out_bytes: Annotated[Count, Meta(description="Shared memory of each SM during the launch.")]
+    engine: Annotated[
+        dict[str, int],
+        WrittenAs(CounterRow),
+        Meta(
+            description="The engine's own counters (engine/stats/counters.hpp). Null where a sampled launch "
+            "has no projection of it."
+        ),
+    ]
+    l1: Annotated[
+        CacheTable,
+        WrittenAs(dict[str, CounterRow]),
+        Meta(description="Sector look-ups in the L1 data caches by kind of access and outcome."),
+    ]
+    l2: Annotated[
+        CacheTable,
+        WrittenAs(dict[str, CounterRow]),
+        Meta(description="Sector look-ups in the L2 by kind of access and outcome."),
+    ]
+    stalls: Annotated[
+        dict[str, list[int]],
+        WrittenAs(dict[str, list[Count]]),
+        Meta(
+            description="Scheduler cycles, summed over SMs, by the state of their warps (`selected`: one "
+            "issued), one number per scheduler of an SM."
+        ),
+    ]
+    warp_stalls: Annotated[
+        dict[str, int], WrittenAs(CounterRow), Meta(description="Warp-cycles by the state of the warp.")
+    ]
     warnings: tuple[str, ...] = ()
-    sampled: Sampled | None = None  # if a controller decided how much of it to simulate
+    sampled: Annotated[
+        Sampled | MaybeNone,
+        WrittenAs(SampledRecord | None),
+        Meta(
+            description="What of the launch was simulated; only where a controller decided. Then other "
+            "values are projected totals."
+        ),
+    ] = None
+    pc: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Per static instruction: executions, and how often a warp was found in each state "
+            "before it. Only with detail.",
+            extra_json_schema={"anyOf": [{"$ref": f"#/$defs/{PcRecord.__name__}"}, {"maxProperties": 0}]},
+        ),
+    ] = field(default_factory=dict)
+    timeline: Annotated[
+        dict[str, Any] | None,
+        WrittenAs(TimelineRecord | None),
+        Meta(
+            description="Per interval; the DRAM columns have a list per interval with a number per channel. "
+            "Only with detail."
+        ),
+    ] = None
+    spread: Annotated[
+        dict[str, dict[str, list[int]]],
+        WrittenAs(dict[Literal["sm", "l2_slice"], dict[str, list[Count]]]),
+        Meta(description="By unit (sm, l2_slice): columns with a number for each of them. Only with detail."),
+    ] = field(default_factory=dict)
     machine: Machine | None = field(default=None, compare=False)
     energies: Energies | None = field(default=None, compare=False)
 
@@ -118,7 +212,7 @@ class LaunchResult:
         return launch_table.launch_text(self)
 
     @property
-    def cycles(self) -> int:
+    def cycles(self) -> Count:
         """Core cycles from launch to end, launch latency included."""
         return self.end_cycle - self.start_cycle
 
@@ -132,15 +226,15 @@ class LaunchResult:
         return self.cycles / (1000 * self.clock_khz) if self.clock_khz else math.nan
 
     @property
-    def warp_instructions(self) -> int:
+    def warp_instructions(self) -> Count:
         return self.engine["warp_instructions"]
 
     @property
-    def thread_instructions(self) -> int:
+    def thread_instructions(self) -> Count:
         return self.engine["thread_instructions"]
 
     @cached_property
-    def counters(self) -> dict[str, Value]:
+    def counters(self) -> Annotated[dict[str, Value], WrittenAs(dict[str, float | None])]:
         """Every counter of docs/counters.md by name. A ratio without a denominator is None."""
         names: dict[str, float] = {
             "cycles": self.cycles,
@@ -171,7 +265,7 @@ class LaunchResult:
             raise PowerError("this launch does not say of which GPU it is; give its Result's `energy`")
         return LaunchEnergy(self, self.energies or load_energies(self.machine.name))
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[TimelineSample]:
         """The timeline as rates; empty if there is none."""
         return timeline.samples(self)
 
@@ -197,36 +291,13 @@ class LaunchResult:
 
     def to_json(self, detail: bool = False) -> dict[str, Any]:
         """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`."""
-        out = {
-            "index": self.index,
-            "id": self.id,
-            "name": self.name,
-            "annotation": self.annotation,
-            "stream": self.stream,
-            "cycles": self.cycles,
-            "launch_latency": self.launch_latency,
-            "warp_instructions": self.warp_instructions,
-            "thread_instructions": self.thread_instructions,
-            "start_cycle": self.start_cycle,
-            "end_cycle": self.end_cycle,
-            "clock_khz": self.clock_khz,
-            "grid": list(self.grid),
-            "block": list(self.block),
-            "shared_bytes": self.shared_bytes,
-            "registers": self.registers,
-            "sm_version": self.sm_version,
-            "occupancy_limit_ctas": self.occupancy_limit_ctas,
-            "occupancy_limited_by": self.occupancy_limited_by,
-            "l1_bytes": self.l1_bytes,
-            "shared_carve_out_bytes": self.shared_carve_out_bytes,
-            "counters": without_nan(self.counters),
-            "engine": without_nan(self.engine),
-            "l1": {kind: without_nan(row) for kind, row in self.l1.items()},
-            "l2": {kind: without_nan(row) for kind, row in self.l2.items()},
-            "stalls": self.stalls,
-            "warp_stalls": without_nan(self.warp_stalls),
-            "warnings": list(self.warnings),
-        }
+        out = {name: getattr(self, name) for name in LaunchRecord.__struct_fields__ if name not in _DETAILS}
+        for name in ("counters", "engine", "warp_stalls"):
+            out[name] = without_nan(out[name])
+        for name in ("l1", "l2"):
+            out[name] = {kind: without_nan(row) for kind, row in out[name].items()}
+        for name in ("grid", "block", "warnings"):
+            out[name] = list(out[name])
         if self.sampled is not None:
             out["sampled"] = self.sampled.to_json()
         if detail:
@@ -253,6 +324,25 @@ class LaunchResult:
         values["timeline"] = timeline.from_json(data.get("timeline"))
         values.setdefault("spread", {})
         return cls(**values, machine=machine, energies=energies)
+
+
+LaunchRecord = written(
+    LaunchResult,
+    optional=("annotation", "sampled", "pc", "timeline", "spread"),
+    derived={
+        "launch_latency": ("cycles",),
+        "start_cycle": ("warp_instructions", "thread_instructions"),
+        "engine": ("counters",),
+    },
+    without=("machine", "energies"),
+)
+"""A launch as it is written."""
+_DETAILS = ("sampled", "pc", "timeline", "spread")
+MachineRecord = written(
+    Machine,
+    optional=[each.name for each in fields(Machine) if each.default is not MISSING],
+    forbid_unknown_fields=True,
+)
 
 
 def without_nan(row: Mapping[str, Any]) -> dict[str, Any]:

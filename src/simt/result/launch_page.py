@@ -11,7 +11,7 @@ from simt.result import energy_page
 from simt.result.launch import LaunchResult
 from simt.result.listing import Line, instructions, source_lines
 from simt.result.summary import bottleneck
-from simt.result.timeline import Sample
+from simt.result.timeline import TimelineSample
 
 MAX_POINTS = 400  # of a timeline
 MAX_LINES = 3000  # instructions: those at which warps wait longest
@@ -158,7 +158,7 @@ def _cells(values: NDArray[np.float64], most: float) -> str:
     return "".join((_LEVELS + ".")[level] for level in levels.ravel())
 
 
-def _means(groups: list[list[Sample]], name: str, digits: int = 2) -> list[float | None]:
+def _means(groups: list[list[TimelineSample]], name: str, digits: int = 2) -> list[float | None]:
     found: list[float | None] = []
     for group in groups:
         values = [value for value in (getattr(s, name) for s in group) if value is not None]

@@ -7,12 +7,13 @@ Unknown values are empty texts. `reads` and `writes` are the 32-bit registers th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from simt.engine_types import RawInstructions
     from simt.result.launch import LaunchResult
 
 TEXTS = ("text", "ptx", "source_file", "source_text")
@@ -85,7 +86,7 @@ def _add(line: Line, pc: dict[str, Any], i: int) -> None:
             line.stalled[reason] = line.stalled.get(reason, 0) + row[i]
 
 
-def shared(pc: dict[str, Any]) -> dict[str, Any]:
+def shared(pc: Mapping[str, Any]) -> dict[str, Any]:
     """The same with the lists that are equal for all launches of a kernel held once."""
     return {name: _held(tuple(row)) if name in _STATIC else row for name, row in pc.items()}
 
@@ -113,8 +114,8 @@ class Origins:
             for at, file, line in rows
         ]
 
-    def added_to(self, pc: dict[str, Any]) -> dict[str, Any]:
+    def added_to(self, pc: RawInstructions) -> RawInstructions:
         """The table with the columns `ptx`, `source_file` and `source_text`. Its PCs count in 16 bytes."""
         rows = [self._rows[address // 16] for address in pc["pc"]]
         columns = dict(zip(("ptx", "source_file", "source_text"), zip(*rows, strict=True), strict=False))
-        return shared({**pc, **columns})
+        return cast("RawInstructions", shared({**pc, **columns}))

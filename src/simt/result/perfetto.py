@@ -53,6 +53,8 @@ _LINKS = {
     "host_to_device": "copy to the device",
     "device_to_host": "copy to the host",
     "device": "copy within the device",
+    "peer_to_device": "copy from another device",
+    "device_to_peer": "copy to another device",
 }
 
 

@@ -26,7 +26,7 @@ MAX_BYTES = 5_000_000  # of the page: beyond, fewer launches are shown in full
 MAX_POINTS = 60  # kernels in the roofline: the longest
 MAX_TRANSFERS = 20_000  # the longest
 
-_LINKS = ("host_to_device", "device_to_host", "device")
+_LINKS = ("host_to_device", "device_to_host", "device", "peer_to_device", "device_to_peer")
 
 _COLUMNS = {
     "ipc": "sm__inst_executed.avg.per_cycle_elapsed",

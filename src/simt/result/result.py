@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta
 
 from simt.errors import PowerError, ResultError
 from simt.files import is_regular
@@ -19,9 +21,18 @@ from simt.result import files, launch_table
 from simt.result.columns import BLOCKS, COLUMNS, ROWS, expanded
 from simt.result.counters import Value
 from simt.result.elapsed import covered, shares
-from simt.result.launch import CacheTable, LaunchResult, Machine, evaluate_counters, without_nan
-from simt.result.schema import check
-from simt.result.transfer import Transfer, from_columns, to_columns
+from simt.result.launch import (
+    CacheTable,
+    LaunchRecord,
+    LaunchResult,
+    Machine,
+    MachineRecord,
+    evaluate_counters,
+    without_nan,
+)
+from simt.result.sampling_record import SamplingSummary
+from simt.result.transfer import Transfer, TransferColumns, from_columns, to_columns
+from simt.written import Amount, Count, Positive, WrittenAs, written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,25 +48,28 @@ class Provenance:
     counters, energy aside: that is of `Result.energies`.
     """
 
-    input: str
+    input: Annotated[str, Meta(description="Path as given.")]
     input_hash: str
     gpu: str
     spec_hash: str
     overrides: dict[str, Any]
-    version: str
-    method: str
-    kernels: str | None
-    max_cycles: int | None
-    timeline: int | None
-    resumed_after: int  # number of launches kept from an earlier, unfinished run
+    version: Annotated[str, Meta(description="Version of simt.")]
+    method: Annotated[str, Meta(description="`full`: every instruction of every selected launch.")]
+    kernels: Annotated[str | None, Meta(description="The selection; null: all.")]
+    max_cycles: Positive | None
+    timeline: Annotated[Positive | None, Meta(description="Interval in core cycles.")]
+    resumed_after: Annotated[Count, Meta(description="Launches taken over from an earlier, unfinished run.")]
     # How it was computed; counters do not depend on it.
-    threads: int
-    wall_seconds: float
-    created: str
-    full_wall_seconds: float | None = None  # time of full detail, measured or estimated, for a sampled run
+    threads: Annotated[Positive, Meta(description="Host threads; no influence on counters.")]
+    wall_seconds: Amount
+    created: Annotated[str, Meta(description="ISO 8601, UTC.")]
+    full_wall_seconds: Annotated[
+        Amount | None,
+        Meta(description="Host time of full detail, measured or estimated, for a sampled run."),
+    ] = None
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")]:
         """SHA-256 over everything that counters depend on, which excludes the input's path, the threads and
         the
         time.
@@ -69,31 +83,43 @@ class Provenance:
         return {**asdict(self), "identity": self.identity}
 
 
+ProvenanceRecord = written(
+    Provenance,
+    optional=["full_wall_seconds"],
+    derived={"full_wall_seconds": ["identity"]},
+    forbid_unknown_fields=True,
+)
+
+
 @dataclass(frozen=True)
 class Totals:
     """Sums over all launches. `cycles` counts those in which at least one launch was running."""
 
-    launches: int
-    cycles: int
-    launch_latency: int
+    launches: Count
+    cycles: Annotated[Count, Meta(description="Core cycles in which at least one launch was under way.")]
+    launch_latency: Annotated[Count, Meta(description="Summed over launches.")]
     clock_khz: int
     engine: dict[str, int] = field(repr=False)
     l1: CacheTable = field(repr=False)
     l2: CacheTable = field(repr=False)
     stalls: dict[str, list[int]] = field(repr=False)
     warp_stalls: dict[str, int] = field(repr=False)
-    counters: dict[str, Value] = field(repr=False)
+    counters: Annotated[
+        dict[str, Value],
+        WrittenAs(dict[str, float | None]),
+        Meta(description="Every counter of docs/counters.md by name; null where a ratio has no denominator."),
+    ] = field(repr=False)
 
     @property
     def seconds(self) -> float:
         return self.cycles / (1000 * self.clock_khz) if self.clock_khz else math.nan
 
     @property
-    def warp_instructions(self) -> int:
+    def warp_instructions(self) -> Count:
         return self.engine.get("warp_instructions", 0)
 
     @property
-    def thread_instructions(self) -> int:
+    def thread_instructions(self) -> Count:
         return self.engine.get("thread_instructions", 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -107,6 +133,14 @@ class Totals:
         }
 
 
+TotalsRecord = written(
+    Totals,
+    optional=("launches", "cycles", "launch_latency", "counters"),  # nothing reads them from a file
+    derived={"counters": ["warp_instructions", "thread_instructions"]},
+    without=("clock_khz", "engine", "l1", "l2", "stalls", "warp_stalls"),
+)
+
+
 @dataclass(frozen=True)
 class Result:
     """Counters per launch, timeline, and provenance.
@@ -116,19 +150,48 @@ class Result:
     launches.
     """
 
-    launches: Sequence[LaunchResult]
-    machine: Machine
-    provenance: Provenance
+    launches: Annotated[
+        Sequence[LaunchResult],
+        WrittenAs(list[LaunchRecord]),
+        Meta(description="Finished launches in the order of the input."),
+    ]
+    machine: Annotated[
+        Machine,
+        WrittenAs(MachineRecord),
+        Meta(description="The facts of the GPU specification that ratios need."),
+    ]
+    provenance: Annotated[Provenance, WrittenAs(ProvenanceRecord)]
     warnings: tuple[str, ...] = ()
-    status: str = "complete"
-    unfinished: tuple[int, ...] = ()
-    sampling: dict[str, Any] | None = None
-    """How much was simulated and how wrong it may be, of a sampled run (simt.control.accuracy)."""
-    transfers: tuple[Transfer, ...] = ()  # in the order in which they ended
+    status: Annotated[
+        str,
+        WrittenAs(Literal["complete", "max_cycles", "timeout", "interrupted", "deadlock", "failed"]),
+        Meta(description="Whether all selected launches finished, or why not."),
+    ] = "complete"
+    unfinished: Annotated[
+        tuple[int, ...],
+        WrittenAs(tuple[Count, ...]),
+        Meta(description="`index` of the selected launches that did not finish."),
+    ] = ()
+    sampling: Annotated[
+        dict[str, Any] | None,
+        WrittenAs(SamplingSummary | None),
+        Meta(
+            description="How much was simulated and how wrong it may be; only of sampled runs "
+            "(simt.control.accuracy)."
+        ),
+    ] = None
+    transfers: Annotated[
+        tuple[Transfer, ...],
+        WrittenAs(TransferColumns | None),
+        Meta(
+            description="Copies and memsets in the order in which they ended: a value per transfer in each "
+            "column. Absent without any."
+        ),
+    ] = ()
     energies: Energies | None = None  # of a run with `power`
 
     @cached_property
-    def totals(self) -> Totals:
+    def totals(self) -> Annotated[Totals, WrittenAs(TotalsRecord)]:
         engine: dict[str, int] = {}
         warp_stalls: dict[str, int] = {}
         l1: CacheTable = {}
@@ -276,6 +339,8 @@ class Result:
             raise ResultError(
                 f"not a Result: schema is {repr(schema)[:60]}, expected {SCHEMA!r}, {COLUMNS!r} or {BLOCKS!r}"
             )
+        from simt.result.schema import check
+
         check(data)
         try:
             machine = Machine(**data["machine"])
@@ -334,6 +399,23 @@ class Result:
 
     def _repr_html_(self) -> str:
         return launch_table.notebook_page(self)
+
+
+ResultRecord = written(
+    Result,
+    optional=("sampling", "transfers", "energies"),
+    derived={"provenance": ["totals"]},
+    instead={
+        "energies": Annotated[
+            dict[str, Any] | None,
+            Meta(
+                description="Energies and powers of a run with `power`, with their sources (docs/power).",
+                extra_json_schema={"$ref": "#/$defs/Energies"},
+            ),
+        ]
+    },
+)
+"""A Result as it is written (simt.result/1)."""
 
 
 def _energies(data: Any) -> Energies | None:

@@ -6,20 +6,18 @@ lanes that execute them, and those of tensor cores; bytes are the sectors that D
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from simt.result.launch import STEP_884_FLOPS, TENSOR_FLOPS, LaunchResult, Machine
+from simt.isa.opcodes import energy_class, multiply_adds, opcode_rows
+from simt.result.launch import LaunchResult, Machine
 
 SECTOR = 32
-# Operations of a lane, by what a machine instruction's name begins with.
-_LANE = {"FADD": 1, "FMUL": 1, "FFMA": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2, "HMUL2": 2, "HFMA2": 4}
 
 
 @dataclass(frozen=True)
-class Point:
+class RooflinePoint:
     """A group of launches. seconds: their running time."""
 
     flops: float
@@ -53,21 +51,16 @@ def flops_of(launch: LaunchResult) -> float | None:
 @lru_cache(maxsize=4096)
 def _operations(opcode: str) -> tuple[float, float]:
     """Of a warp's instruction whatever its lanes, and of each lane."""
-    name = opcode.partition(".")[0]
-    if name in _LANE:
-        return 0.0, _LANE[name]
-    if not re.match(r"[A-Z]*MMA", name):
-        return 0.0, 0.0
-    if ".884" in opcode:
-        return STEP_884_FLOPS * (
-            1.0 if ".F32" in opcode else 2.0
-        ), 0.0  # with FP16 there are half as many steps
+    if not energy_class(opcode)[0].startswith("tensor."):
+        row = opcode_rows().get(opcode.partition(".")[0])
+        return 0.0, row.flops if row else 0.0
     from simt._engine import tensor_work
 
-    return TENSOR_FLOPS * tensor_work(opcode), 0.0
+    work = tensor_work(opcode)  # 0 for a step of HMMA.884
+    return 2 * (multiply_adds("HMMA.16816.F32") * work if work else multiply_adds(opcode)), 0.0
 
 
-def point(launches: Sequence[LaunchResult]) -> Point | None:
+def point(launches: Sequence[LaunchResult]) -> RooflinePoint | None:
     """None if their operations or time are unknown."""
     every = [flops_of(x) for x in launches]
     known = [n for n in every if n is not None]
@@ -78,7 +71,7 @@ def point(launches: Sequence[LaunchResult]) -> Point | None:
     lookups = sum(x.counters["lts__t_sectors.sum"] or 0 for x in launches)
     if dram != dram or lookups != lookups:  # values that a controller could not project
         return None
-    return Point(sum(known), SECTOR * dram, SECTOR * lookups, seconds)
+    return RooflinePoint(sum(known), SECTOR * dram, SECTOR * lookups, seconds)
 
 
 def roofs(machine: Machine) -> list[Roof]:

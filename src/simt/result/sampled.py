@@ -5,41 +5,60 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from simt.written import Count, WrittenAs, written
+
+Signed = Annotated[int, Meta(ge=-(2**53), le=2**53)] | Annotated[float, Meta(ge=-1e30, le=1e30)]
 
 
 @dataclass(frozen=True)
 class Sampled:
     """How a launch's values were obtained, other than by simulation in full detail.
 
-    method: the controller's name.
-    decision: `full`: it found no reason to simulate less; `stop`: simulated up to `at_cycle`, the rest
-        projected; `skip`: some CTAs left out; `predict`: later CTAs took a predicted time.
     reason: explanation for users.
-    at_cycle: core cycles from the first dispatch to the decision that counted; None for `full`.
-    cycles: core cycles simulated in detail, launch latency included.
-    ctas, warp_instructions, thread_instructions: simulated in detail; ctas are those finished.
-    total_ctas: CTAs of the launch.
-    projected: counter -> how its total was derived from the simulated part.
-    unprojected: counter -> why it could not be derived; its value is NaN.
-    rates: value per core cycle in the section that stands for the rest.
-    half_widths: counter -> half width of the interval that its total lies in at the method's confidence,
-        relative to the total; empty if the method states none.
+    unprojected: the value of such a counter is NaN.
     """
 
-    method: str
-    decision: Literal["full", "stop", "skip", "predict"]
+    method: Annotated[str, Meta(description="Name of the controller.")]
+    decision: Annotated[
+        Literal["full", "stop", "skip", "predict"],
+        Meta(
+            description="What it decided. full: nothing was left out; stop: simulated up to `at_cycle`, the "
+            "rest projected; skip: some CTAs left out; predict: later CTAs took a predicted time."
+        ),
+    ]
     reason: str
-    at_cycle: int | None
-    cycles: int
-    ctas: int
-    warp_instructions: int
-    thread_instructions: int
-    total_ctas: int
-    projected: Mapping[str, str] = field(default_factory=dict)
-    unprojected: Mapping[str, str] = field(default_factory=dict)
-    rates: Mapping[str, float] = field(default_factory=dict)
-    half_widths: Mapping[str, float] = field(default_factory=dict)
+    at_cycle: Annotated[
+        Count | None,
+        Meta(description="Core cycles from the first dispatch to the decision; null for `full`."),
+    ]
+    cycles: Annotated[Count, Meta(description="Core cycles simulated in detail, launch latency included.")]
+    ctas: Annotated[Count, Meta(description="CTAs that finished in detail.")]
+    warp_instructions: Annotated[Count, Meta(description="Simulated in detail.")]
+    thread_instructions: Annotated[Count, Meta(description="Simulated in detail.")]
+    total_ctas: Annotated[Count, Meta(description="CTAs of the launch.")]
+    projected: Annotated[Mapping[str, str], Meta(description="Counter -> how its total was derived.")] = (
+        field(default_factory=dict)
+    )
+    unprojected: Annotated[Mapping[str, str], Meta(description="Counter -> why it has none.")] = field(
+        default_factory=dict
+    )
+    rates: Annotated[
+        Mapping[str, float],
+        WrittenAs(Mapping[str, Signed | None]),
+        Meta(description="Per core cycle, in the section that stands for the rest."),
+    ] = field(default_factory=dict)
+    half_widths: Annotated[
+        Mapping[str, float],
+        WrittenAs(Mapping[str, Signed | None]),
+        Meta(
+            description="Counter -> half width of the interval of its total at the method's confidence, "
+            "relative to it; empty if the method states none."
+        ),
+    ] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; a rate that is not a number is null."""
@@ -55,3 +74,11 @@ class Sampled:
         for name in ("rates", "half_widths"):
             values[name] = {k: math.nan if v is None else v for k, v in values.get(name, {}).items()}
         return cls(**values)
+
+
+SampledRecord = written(
+    Sampled,
+    optional=("projected", "unprojected", "rates", "half_widths"),
+    forbid_unknown_fields=True,
+)
+"""It, as it is written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ _TIMELINE_COLUMNS = (
     "l2_accesses",
     "l2_hits",
 )
+_PC_COLUMNS = ("pc", "opcode", "source_line", "issued")
 _LATER_PC_COLUMNS = ("threads", *TEXTS, *REGISTERS)  # missing from Results of earlier versions
 _DRAM_COLUMNS = ("dram_reads", "dram_writes", "dram_bus_cycles", "dram_pending_cycles")
 
@@ -57,81 +59,74 @@ def stall_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema)
 
 
+class _Gathered:
+    """The rows of many launches, column by column: a frame for each launch would take a millisecond."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Any]] = {}
+        self._rows = 0
+
+    def add(self, launch: LaunchResult, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Rows of a launch; where it lacks a column that others have, the column is null."""
+        count = len(next(iter(columns.values())))
+        places = {"launch_index": [launch.index] * count, "launch_id": [launch.id] * count}
+        for name, values in {**places, **columns}.items():
+            self._columns.setdefault(name, [None] * self._rows).extend(values)
+        self._rows += count
+        for values in self._columns.values():
+            values.extend([None] * (self._rows - len(values)))
+
+    def frame(self, types: Mapping[str, type[pl.DataType]] = MappingProxyType({})) -> pl.DataFrame:
+        """types: of columns that are not whole numbers of 64 bits."""
+        return pl.DataFrame(
+            [
+                pl.Series(name, values, dtype=types.get(name, pl.Int64))
+                for name, values in self._columns.items()
+            ]
+        )
+
+
 def pc_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
-    frames = []
+    found = _Gathered()
     for launch in launches:
         if not launch.pc:
             continue
-        columns: dict[str, Any] = {
-            name: pl.Series(launch.pc[name], dtype=dtype)
-            for name, dtype in (
-                ("pc", pl.UInt64),
-                ("opcode", pl.String),
-                ("source_line", pl.Int64),
-                ("issued", pl.Int64),
-            )
-        }
-        columns |= {
-            name: pl.Series(launch.pc[name], dtype=pl.String if name in TEXTS else pl.Int64)
-            for name in _LATER_PC_COLUMNS
-            if name in launch.pc
-        }
+        names = [*_PC_COLUMNS, *(name for name in _LATER_PC_COLUMNS if name in launch.pc)]
+        columns = {name: launch.pc[name] for name in names}
         columns["sample_interval"] = [launch.pc["sample_interval"]] * len(launch.pc["pc"])
-        for reason, counts in launch.pc["stalled"].items():
-            columns[f"stalled_{reason}"] = pl.Series(counts, dtype=pl.Int64)
-        frame = pl.DataFrame(columns)
-        frames.append(
-            frame.select(
-                pl.lit(launch.index, pl.Int64).alias("launch_index"),
-                pl.lit(launch.id, pl.Int64).alias("launch_id"),
-                pl.all(),
-            )
-        )
-    return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
+        columns |= {f"stalled_{reason}": counts for reason, counts in launch.pc["stalled"].items()}
+        found.add(launch, columns)
+    return found.frame({"pc": pl.UInt64, **dict.fromkeys(("opcode", *TEXTS), pl.String)})
 
 
 def timeline_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
-    frames = []
+    found = _Gathered()
     for launch in launches:
         if launch.timeline is None:
             continue
         t = launch.timeline
         names = [name for name in ("cycle", *_TIMELINE_COLUMNS) if name in t]
-        columns = {name: pl.Series(t[name], dtype=pl.Int64) for name in names}
-        columns |= {name: pl.Series([sum(row) for row in t[name]], dtype=pl.Int64) for name in _DRAM_COLUMNS}
-        columns |= {
-            f"{name}_{state}": pl.Series(row, dtype=pl.Int64)
-            for name in STATES
-            for state, row in t.get(name, {}).items()
-        }
-        frame = pl.DataFrame(columns)
-        frames.append(
-            frame.select(
-                pl.lit(launch.index, pl.Int64).alias("launch_index"),
-                pl.lit(launch.id, pl.Int64).alias("launch_id"),
-                pl.lit(t["interval"], pl.Int64).alias("interval"),
-                pl.all(),
-            )
-        )
-    return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
+        columns = {"interval": [t["interval"]] * len(t["cycle"]), **{name: t[name] for name in names}}
+        columns |= {name: [sum(row) for row in t[name]] for name in _DRAM_COLUMNS}
+        columns |= {f"{name}_{state}": row for name in STATES for state, row in t.get(name, {}).items()}
+        found.add(launch, columns)
+    return found.frame()
 
 
 def dram_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
-    frames = []
+    found = _Gathered()
     for launch in launches:
         t = launch.timeline
         if t is None or not t["cycle"]:
             continue
         channels = len(t["dram_reads"][0])
         columns: dict[str, Any] = {
-            "launch_index": [launch.index] * (len(t["cycle"]) * channels),
-            "launch_id": [launch.id] * (len(t["cycle"]) * channels),
             "cycle": [cycle for cycle in t["cycle"] for _ in range(channels)],
             "channel": list(range(channels)) * len(t["cycle"]),
         }
         columns |= {name: [n for row in t[name] for n in row] for name in _DRAM_COLUMNS}
-        frames.append(pl.DataFrame(columns))
-    return pl.concat(frames) if frames else pl.DataFrame()
+        found.add(launch, columns)
+    return found.frame()
 
 
 def bank_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
@@ -162,21 +157,12 @@ def _rows_table(launches: Sequence[LaunchResult], part: str) -> pl.DataFrame:
 
 
 def spread_table(launches: Sequence[LaunchResult]) -> pl.DataFrame:
-    frames = []
+    found = _Gathered()
     for launch in launches:
         for unit, columns in launch.spread.items():
             count = len(next(iter(columns.values())))
-            places = pl.DataFrame(
-                {
-                    "launch_index": pl.Series([launch.index] * count, dtype=pl.Int64),
-                    "launch_id": pl.Series([launch.id] * count, dtype=pl.Int64),
-                    "unit": pl.Series([unit] * count, dtype=pl.String),
-                    "number": pl.Series(range(count), dtype=pl.Int64),
-                }
-            )
-            values = [pl.Series(name, row, dtype=pl.Int64) for name, row in columns.items()]
-            frames.append(places.with_columns(values))
-    return pl.concat(frames, how="diagonal") if frames else pl.DataFrame()
+            found.add(launch, {"unit": [unit] * count, "number": range(count), **columns})
+    return found.frame({"unit": pl.String})
 
 
 def details(frames: Mapping[str, pl.DataFrame]) -> dict[int, dict[str, Any]]:
@@ -186,7 +172,7 @@ def details(frames: Mapping[str, pl.DataFrame]) -> dict[int, dict[str, Any]]:
     for index, part in _by_launch(pc):
         columns: dict[str, Any] = {
             name: part[name].to_list()
-            for name in ("pc", "opcode", "source_line", "issued", *_LATER_PC_COLUMNS)
+            for name in (*_PC_COLUMNS, *_LATER_PC_COLUMNS)
             if name in part.columns and part[name].null_count() == 0
         }
         columns["sample_interval"] = part["sample_interval"][0]

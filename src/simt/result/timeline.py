@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from simt.engine_types import RawTimeline
     from simt.result.launch import LaunchResult
 
 # Parts of a timeline with a row per interval and bank or instruction in use, in ascending order.
@@ -30,7 +31,7 @@ STATES = ("stalls", "warp_stalls")
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimelineSample:
     """One interval of the timeline, as rates. Percentages without a denominator are None."""
 
     start: int  # core cycle
@@ -69,7 +70,7 @@ class InstructionActivity:
     waiting: NDArray[np.int64]  # samples that found a warp waiting there, every `sample_interval` cycles
 
 
-def from_engine(raw: Mapping[str, Any] | None, cycle_offset: int) -> dict[str, Any] | None:
+def from_engine(raw: RawTimeline | None, cycle_offset: int) -> dict[str, Any] | None:
     """The timeline of a LaunchResult; None if it has no interval. cycle_offset: added to its cycles."""
     if raw is None or not raw["cycle"]:
         return None
@@ -118,7 +119,7 @@ def starts(launch: LaunchResult) -> list[int]:
     return [max(launch.start_cycle, t["cycle"][0] - t["interval"]), *t["cycle"][:-1]]
 
 
-def samples(launch: LaunchResult) -> list[Sample]:
+def samples(launch: LaunchResult) -> list[TimelineSample]:
     """See LaunchResult.samples."""
     t, m = launch.timeline, launch.machine
     if t is None or m is None:
@@ -132,7 +133,7 @@ def samples(launch: LaunchResult) -> list[Sample]:
         bus, pending = t["dram_bus_cycles"][i], sum(t["dram_pending_cycles"][i])
         issued = t["warp_instructions"][i]
         found.append(
-            Sample(
+            TimelineSample(
                 start=start,
                 end=end,
                 ipc=issued / (m.sm_count * cycles),

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from simt.written import Count, WrittenAs, columns_of
 
 
 @dataclass(frozen=True)
 class Transfer:
     """A copy, or a memset."""
 
-    link: str  # "host_to_device", "device_to_host" or "device"
-    stream: int | None  # None: in no stream
-    nbytes: int  # over the link; bytes copied within the device count twice, since they are read and written
-    start_cycle: int
-    end_cycle: int
+    link: Annotated[
+        str,
+        WrittenAs(Literal["host_to_device", "device_to_host", "device", "peer_to_device", "device_to_peer"]),
+    ]
+    stream: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None  # None: in no stream
+    nbytes: Count  # over the link; bytes copied within the device count twice: they are read and written
+    start_cycle: Count
+    end_cycle: Count
 
     @property
     def cycles(self) -> int:
         return self.end_cycle - self.start_cycle
 
 
+TransferColumns = columns_of(Transfer)
+"""Transfers as they are written."""
 COLUMNS = tuple(field.name for field in fields(Transfer))
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from simt.isa import builtin_tables, table_for
-from simt.power.classes import is_known
+from simt.isa.opcodes import has_energy
 
 if TYPE_CHECKING:
     from simt.result.launch import LaunchResult
@@ -26,11 +26,12 @@ class Unmodelled:
         self._energies = Counter[str]()
 
     def add(self, launch: LaunchResult) -> None:
-        for place, name, why, has_energy in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
-            issued = launch.pc["issued"][place]
+        energies = launch.energies
+        for place, opcode, why in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
+            issued, name = launch.pc["issued"][place], opcode.partition(".")[0]
             if why:
                 self._effects[name, why] += issued
-            if launch.energies is not None and not has_energy:
+            if energies is not None and not energies.has_opcode(opcode):
                 self._energies[name] += issued
 
     def warnings(self) -> list[str]:
@@ -53,8 +54,8 @@ class Unmodelled:
 
 
 @lru_cache(maxsize=256)  # launches of a kernel have the same opcodes
-def _suspects(opcodes: tuple[str, ...], sm_version: int) -> tuple[tuple[int, str, str, bool], ...]:
-    """Position and name of such opcodes, why their effect is not modelled, whether they have an energy."""
+def _suspects(opcodes: tuple[str, ...], sm_version: int) -> tuple[tuple[int, str, str], ...]:
+    """Position of such opcodes, and why their effect is not modelled."""
     table = table_for(sm_version)[0]
     tables = builtin_tables().values()
     found = []
@@ -65,8 +66,8 @@ def _suspects(opcodes: tuple[str, ...], sm_version: int) -> tuple[tuple[int, str
             why = "what it does is not modelled"
         elif not any(name in x.opcodes for x in tables):
             why = "it is in no opcode table"
-        if why or not is_known(opcode):
-            found.append((place, name, why, is_known(opcode)))
+        if why or not has_energy(opcode):
+            found.append((place, opcode, why))
     return tuple(found)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 from simt import _engine
 from simt.errors import LaunchError, ProgramFault
@@ -41,7 +40,7 @@ class explained:  # a class, like `contextlib.suppress`: a generator takes twice
         if isinstance(error, ValueError):
             raise LaunchError(str(error)) from error
 
-    def _of_native(self, native: Any) -> LaunchError | ProgramFault:
+    def _of_native(self, native: _engine.functional.ProgramFault) -> LaunchError | ProgramFault:
         traceback.clear_frames(native.__traceback__)  # they would keep the launch alive
         if not native.instruction and native.kind in _REFUSED:
             return LaunchError(str(native), native.kind)

@@ -11,8 +11,7 @@ from numbers import Real
 from types import FrameType
 
 from simt.errors import SimtError
-
-from .options import whole_option
+from simt.options import whole_option
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 _LEAST_TIMEOUT, _MOST_TIMEOUT = 1e-3, 1_000_000_000  # seconds

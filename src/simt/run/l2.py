@@ -10,7 +10,7 @@ PROPERTIES: tuple[Property, ...] = ("normal", "streaming", "persisting")
 """By number of `CUaccessProperty` (CUDA driver API)."""
 
 
-class Rows(NamedTuple):
+class MemoryRows(NamedTuple):
     """Device memory that a copy or memset uses: rows of `width` bytes, `pitch` bytes apart, `height` of them
     in each of `depth` slices.
 

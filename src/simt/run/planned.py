@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from simt.errors import PlanError, SelectionError
 from simt.names import function_name
-from simt.selection import Selection, canonical, matchers
+from simt.selection import Selection, canonical, matchers, name_matcher
 
 if TYPE_CHECKING:
     from simt.sampling import Plan
@@ -33,12 +33,18 @@ def planned(plan: Plan, names: Sequence[str], chosen: Collection[int]) -> list[i
     return sorted(places.values())
 
 
-def positions(wanted: Collection[int], chosen: Collection[int]) -> list[int]:
-    """The wanted positions, in order. chosen: those that may be simulated. Raises PlanError for others."""
-    there = frozenset(chosen)
-    if outside := sorted(frozenset(wanted) - there):
-        raise PlanError(f"plan: position {outside[0]} is not among the {len(there)} chosen launches")
-    return sorted(frozenset(wanted))
+def numbered(wanted: Collection[int], chosen: Collection[int]) -> list[int]:
+    """Positions of a trace's kernels with these numbers, which count from 1. chosen: positions that may be
+    simulated. Raises PlanError for others."""
+    there, found = frozenset(chosen), sorted({number - 1 for number in wanted})
+    if outside := [position for position in found if position not in there]:
+        raise PlanError(f"plan: launch {outside[0] + 1} is not among the {len(there)} chosen launches")
+    return found
+
+
+PROFILER_RANGE = "cudaProfilerApi"
+"""The range from cudaProfilerStart to cudaProfilerStop."""
+_ANY_OTHER_RANGE = "nvtx"
 
 
 class _Launch(NamedTuple):
@@ -51,7 +57,7 @@ class Timed:
     (from 1), or those of a selection and within a range that the program opens.
 
     A plan's launches are identified by order, and their names are checked. launches: as in `select`.
-    capture_range: the name of the range.
+    capture_range: the name of the range, or what `name_matcher` takes; "nvtx": any but PROFILER_RANGE.
 
     Raises SelectionError for an invalid selection or name, and where a plan is given too.
     """
@@ -65,13 +71,22 @@ class Timed:
         if plan is not None and (launches is not None or capture_range is not None):
             raise SelectionError("a plan chooses what is timed: leave out launches and capture_range")
         if capture_range is not None and not capture_range.strip():
-            raise SelectionError("capture_range is empty, expected the name of a range or 'cudaProfilerApi'")
+            raise SelectionError(
+                f"capture_range is empty, expected the name of a range, '{_ANY_OTHER_RANGE}' for any, or "
+                f"'{PROFILER_RANGE}'"
+            )
         text = canonical(launches)
-        self._matchers = None if text is None else matchers(text)
+        self._matchers = None if text is None else matchers(text, "launches")
         self._unmatched = dict.fromkeys(self._matchers or ())
         self._capture = capture_range
+        self._captures: Callable[[str], bool] = lambda name: False
+        if capture_range == _ANY_OTHER_RANGE:
+            self._captures = lambda name: name != PROFILER_RANGE
+        elif capture_range is not None:
+            self._captures = name_matcher(capture_range, "capture_range")
         self._captured = False
         self._open: Counter[str] = Counter()
+        """Of the ranges that are captured: how often each is open."""
         self._seen = 0
         self._wanted: Mapping[int, str] | None = None
         if isinstance(plan, Collection):
@@ -85,7 +100,7 @@ class Timed:
         """Whether a launch is timed. Raises PlanError if the plan has another kernel at this position."""
         self._seen += 1
         if self._capture is not None:
-            if not self._open[self._capture]:
+            if not self._open:
                 return False
             self._captured = True
         if self._matchers is not None:
@@ -101,18 +116,19 @@ class Timed:
             return False
         if wanted and function_name(wanted) != function_name(name):
             raise PlanError(
-                f"plan: launch {number - 1} (counted from 0) is {wanted!r}, the program launches "
+                f"plan: launch {number} is {wanted!r}, the program launches "
                 f"{name!r}: do they belong to the same run?"
             )
         return True
 
     def open(self, name: str) -> None:
         """The program opens a range, for the launches that follow; ranges of one name may be nested."""
-        self._open[name] += 1
+        if self._captures(name):
+            self._open[name] += 1
 
     def close(self, name: str) -> None:
         """The program closes the range of this name that it opened last; without one, nothing changes."""
-        self._open[name] = max(0, self._open[name] - 1)
+        self._open -= Counter([name])  # keeps none of 0
 
     def warnings(self) -> list[str]:
         """What was chosen, and matched none of the launches so far."""

@@ -1,29 +1,33 @@
-"""The finished launches of one run, in memory and on disk."""
+"""The finished launches of one run."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simt.errors import ResultError
-from simt.files import require_folder, require_output
-from simt.result import LaunchResult, Machine, Provenance, Result, timeline
-from simt.result.journal import UNFINISHED, Journal, Saved, read_saved
-from simt.result.listing import shared
+from simt.files import LineFile, require_folder, require_output
+from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.result.journal import (
+    UNFINISHED,
+    Saved,
+    first_line,
+    journal_of,
+    last_line,
+    launch_line,
+    read_saved,
+)
 from simt.result.store import LaunchStore
 from simt.result.transfer import Transfer
 from simt.result.unmodelled import Unmodelled
 
-from .projected_clock import ProjectedClock
-
 if TYPE_CHECKING:
-    from simt.control.launch import LaunchControl
     from simt.power import Energies
-    from simt.run.session import QueuedTransfer
 
 _SAME = (
     ("kernels", "another selection of kernels"),
@@ -33,54 +37,6 @@ _SAME = (
     ("method", "another method"),
     ("timeline", "another timeline interval"),
 )
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the engine does not know about a launch."""
-
-    index: int
-    id: int
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    registers: int
-    sm_version: int
-    annotation: str = ""
-
-
-def launch_result(
-    raw: dict[str, Any],
-    facts: Facts,
-    machine: Machine,
-    cycle_offset: int = 0,
-    energies: Energies | None = None,
-) -> LaunchResult:
-    """A finished launch, from the engine's record. cycle_offset: added to its cycles."""
-    return LaunchResult(
-        **asdict(facts),
-        stream=raw["stream"],
-        start_cycle=raw["start_cycle"] + cycle_offset,
-        end_cycle=raw["end_cycle"] + cycle_offset,
-        launch_latency=raw["launch_latency"],
-        clock_khz=raw["clock_khz"],
-        occupancy_limit_ctas=raw["occupancy_limit_ctas"],
-        occupancy_limited_by=raw["occupancy_limited_by"],
-        l1_bytes=raw["l1_bytes"],
-        shared_carve_out_bytes=raw["shared_carve_out_bytes"],
-        engine=raw["counters"],
-        l1=raw["l1"],
-        l2=raw["l2"],
-        stalls=raw["stalls"],
-        warp_stalls=raw["warp_stalls"],
-        pc=shared(raw["pc"]),
-        timeline=timeline.from_engine(raw["timeline"], cycle_offset),
-        spread=raw["spread"],
-        warnings=tuple(raw["warnings"]),
-        machine=machine,
-        energies=energies,
-    )
 
 
 def require_place(output: Path) -> None:
@@ -109,7 +65,7 @@ def to_resume(output: Path | None, resume: bool) -> Saved | None:
 
 
 class Record:
-    """The finished launches of one run: in order, with their cycles, in the journal, and as a Result.
+    """The finished launches of one run: in memory, in a journal until their Result is saved, and as a Result.
 
     wanted: positions of the launches to run; None if not known in advance. Then launches of an earlier run
         are taken over one by one (`take_over`), otherwise all at once.
@@ -117,7 +73,7 @@ class Record:
     before: what an earlier run saved; its launches are not simulated again.
     energies: of a run with `power`.
 
-    Raises ResultError if `before` is from a different run.
+    Raises ResultError if `before` is from a different run, or the journal cannot be written.
     """
 
     def __init__(
@@ -131,7 +87,7 @@ class Record:
         energies: Energies | None = None,
     ) -> None:
         self.machine = machine
-        self._energies = energies
+        self.energies = energies
         self.launches = LaunchStore(machine, energies)
         """By position, in the order in which they finished."""
         self.last_cycle = 0
@@ -142,8 +98,6 @@ class Record:
         self._kept: dict[int, LaunchResult] = {}
         self._digests: dict[int, str] = {}
         self._taken = 0
-        self._offset = 0
-        self._clock = ProjectedClock()
         self._start = time.monotonic()
         self._output = output
         self._notes: list[str] = []
@@ -159,19 +113,14 @@ class Record:
             self._check(before.result.provenance)
             self._kept = {x.index: replace(x, energies=energies) for x in before.result.launches}
             self._digests = dict(before.digests)
-            self._offset = max((x.end_cycle for x in self._kept.values()), default=0)
+        self.first_cycle = max((x.end_cycle for x in self._kept.values()), default=0)
+        """In which the run begins: that in which the launches of an earlier one end."""
+        self._journal = None if output is None else LineFile(journal_of(output))
+        if self._kept:
+            self._begin_journal([(x, self._digests.get(x.index, "")) for x in self._kept.values()])
         if self._wanted is not None:
             for index in list(self._kept):
                 self.take_over(index)
-        self._journal = None
-        if output is not None:
-            notes = list(self._notes)
-            if before is not None and before.result.launches:
-                provenance = replace(provenance, resumed_after=len(before.result.launches))
-                notes.append(_resumed_text(len(before.result.launches)))
-            self._journal = Journal(output, machine, provenance, self._wanted, notes, energies)
-            if before is not None and before.result.launches:
-                self._journal.begin((x, self._digests.get(x.index, "")) for x in before.result.launches)
 
     def _check(self, old: Provenance) -> None:
         for name, what in _SAME:
@@ -214,39 +163,47 @@ class Record:
         self._warned.update(dict.fromkeys(launch.warnings))
         self._unmodelled.add(launch)
 
-    def add(
-        self, raw: dict[str, Any], facts: Facts, control: LaunchControl | None = None, digest: str = ""
-    ) -> LaunchResult:
-        """Adds a launch that the engine has finished, and writes it to the journal.
+    def add(self, launch: LaunchResult, digest: str = "") -> None:
+        """Adds a launch, and writes it to the journal.
 
         digest: of its arguments, if the input's hash does not cover them. Raises ResultError if it cannot be
         written.
         """
-        offset = self.cycle(raw["start_cycle"]) - raw["start_cycle"]
-        launch = launch_result(raw, facts, self.machine, offset, self._energies)
-        if control is not None:
-            launch = control.finish(raw, launch)
-            self._clock.ended(raw["sampled"]["released_cycle"], launch.end_cycle - self._offset)
         if self._journal is not None:
-            self._journal.add(launch, digest)
+            if not self._journal.is_open:  # the first, or the first since the Result was saved
+                self._begin_journal([(x, "") for x in self.launches.in_order()])
+            with self._written():
+                self._journal.append(launch_line(launch, digest))
         self._keep(launch)
-        return launch
 
-    def add_transfer(self, done: QueuedTransfer) -> None:
-        """Adds a transfer that the engine has finished, if it occupied a link."""
-        if done.link != "none" and done.start_cycle is not None and done.end_cycle is not None:
-            self._transfers.append(
-                Transfer(done.link, done.stream, done.traffic, done.start_cycle, done.end_cycle)
-            )
+    def _begin_journal(self, launches: Sequence[tuple[LaunchResult, str]]) -> None:
+        """launches: with the digests of their arguments."""
+        if self._journal is None:
+            return
+        provenance, notes = self._provenance, list(self._notes)
+        if self._before is not None and (kept := len(self._before.result.launches)):
+            provenance = replace(provenance, resumed_after=kept)
+            notes.append(_resumed_text(kept))
+        head = first_line(self.machine, provenance, self._wanted, notes, self.energies)
+        with self._written():
+            self._journal.begin([head, *(launch_line(launch, digest) for launch, digest in launches)])
 
-    def cycle(self, engine_cycle: int) -> int:
-        """The cycle of the run that corresponds to a cycle of the engine."""
-        return engine_cycle + self._offset + self._clock.offset(engine_cycle)
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """Raises ResultError where the journal cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            assert self._journal is not None
+            kept = len(self.launches) + len(self._kept)
+            raise ResultError(
+                f"{self._journal.path}: cannot write a finished launch: {error.strerror}; "
+                f"{kept} {'launch is' if kept == 1 else 'launches are'} saved there. "
+                "Free some space, and continue with --resume"
+            ) from error
 
-    def new_engine(self, cycle: int) -> None:
-        """The engine restarts at cycle 0; the previous one had reached `cycle`."""
-        self._offset += cycle
-        self._clock = ProjectedClock()
+    def add_transfer(self, transfer: Transfer) -> None:
+        self._transfers.append(transfer)
 
     def result(
         self,
@@ -301,7 +258,7 @@ class Record:
             status=status,
             unfinished=left,
             transfers=tuple(self._transfers),
-            energies=self._energies,
+            energies=self.energies,
         )
 
     def save(self, result: Result) -> None:
@@ -312,7 +269,11 @@ class Record:
         if self._output is None or self._journal is None:
             return
         if result.launches:
-            self._journal.end(result)
+            if not self._journal.is_open:
+                self._begin_journal([(launch, "") for launch in result.launches])
+            with self._written():
+                self._journal.append(last_line(result))
+                self._journal.sync()
         result.save(self._output)
         if result.status == "complete":
             self._journal.remove()

@@ -7,12 +7,12 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from simt.errors import (
     ControlError,
@@ -25,30 +25,29 @@ from simt.errors import (
     SimulationError,
 )
 from simt.host_threads import host_threads
-from simt.policy import Policy
+from simt.options import Options
 from simt.policy import overrides as policy_overrides
-from simt.result import LaunchResult, Machine, Provenance, Result
+from simt.progress import Progress, reporter
+from simt.result import Machine, Provenance, Result
 from simt.result.journal import Saved
-from simt.result.store import LaunchStore
-from simt.selection import Selection, canonical
+from simt.result.transfer import Transfer
 from simt.version import __version__
 
+from .clock import RunClock
+from .facts import Facts, launch_result
 from .faults import SourceText, explained
 from .interruption import Limits, deferred_stop, number_of, raise_requested
-from .l2 import AccessWindow, Rows
-from .options import whole_option
-from .overrides import Overrides, override_texts
-from .progress import Progress, reporter
-from .record import Facts, Record, to_resume
+from .l2 import AccessWindow, MemoryRows
+from .overrides import override_texts
+from .record import Record, to_resume
 from .slices import NO_MEMORY, new_engine, run_slices
 
 if TYPE_CHECKING:
     from simt import _engine
     from simt.control import Controller
     from simt.control.launch import LaunchControl
-    from simt.power import Power
+    from simt.engine_types import RawLaunch
     from simt.result.listing import Origins
-    from simt.sampling import Plan
     from simt.spec import Spec
 
 
@@ -74,7 +73,7 @@ class QueuedLaunch:
     """
 
     facts: Facts
-    source: Any
+    source: _engine.InstructionSource
     number: int
     after: Sequence[int] = ()
     warp_instructions: int | None = None
@@ -82,7 +81,7 @@ class QueuedLaunch:
     window: AccessWindow | None = None
     origins: Origins | None = None
     source_text: SourceText | None = None
-    keeps: Any = None
+    keeps: object = None
     ended: Callable[[], None] = _nothing
     dropped: Callable[[], None] = _nothing
 
@@ -91,8 +90,8 @@ class QueuedLaunch:
 class QueuedTransfer:
     """Work in stream order other than a launch: a copy, a memset, an event, a host function.
 
-    link: what it occupies, one transfer at a time: "host_to_device", "device_to_host" or "device"; "none" if
-        it takes no time.
+    link: what it occupies, one transfer at a time: "host_to_device", "device_to_host", "device",
+        "peer_to_device" or "device_to_peer"; "none" if it takes no time.
     traffic: bytes over the link; bytes copied within the device count twice, since they are read and written.
     stream: None if ordered only by `after`. after: as for a launch.
     touched: device memory that it leaves in the L2, if the GPU does so.
@@ -105,7 +104,7 @@ class QueuedTransfer:
     traffic: int = 0
     stream: int | None = None
     after: Sequence[int] = ()
-    touched: Sequence[Rows] = ()
+    touched: Sequence[MemoryRows] = ()
     perform: Callable[[], None] | None = None
     ended: Callable[[], None] = _nothing
     dropped: Callable[[], None] = _nothing
@@ -132,87 +131,62 @@ class Session:
     """Launches on one simulated GPU: each becomes a row of the Result.
 
     Contains what all runs share: specification and policies, provenance, control by a sampling method,
-    limits, progress, interruption, the journal of finished launches, and resuming an earlier run.
-    Parameters: see `simt.simulate` and `simt.GPU`.
+    limits, progress and interruption. What has finished is in its `record`.
+    gpu: its specification. options: of the run.
 
-    `begin` declares the input; then launches are queued and run. Raises SimtError for invalid parameters, and
+    `begin` declares the input; then launches are queued and run. Raises SimtError for invalid options, and
     ResultError if `output` holds an unfinished run and is not being resumed.
     """
 
-    def __init__(
-        self,
-        gpu: str | os.PathLike[str] | Spec,
-        *,
-        set: Overrides = None,
-        policies: Mapping[str, Policy] | None = None,
-        threads: int = 1,
-        window: int | None = None,
-        timeline: int | None = None,
-        max_cycles: int | None = None,
-        timeout: float | None = None,
-        progress: Callable[[Progress], None] | bool | None = None,
-        output: str | os.PathLike[str] | None = None,
-        resume: Result | bool = False,
-        controller: Controller | str | None = None,
-        plan: Plan | Collection[int] | None = None,
-        launches: Selection = None,
-        capture_range: str | None = None,
-        power: Power = False,
-        clock: float | None = None,
-    ) -> None:
-        from simt.spec import load_spec
+    def __init__(self, gpu: str | os.PathLike[str] | Spec, options: Options) -> None:
+        from simt.spec import load_spec, outside_policies
 
-        self.threads = host_threads(threads)
-        if timeline is not None:
-            timeline = whole_option("timeline", timeline)
-        if window is not None:
-            window = whole_option("window", window, least=0, most=(1 << 32) - 1)
-        self.limits = Limits(max_cycles, timeout)
+        self._options = options
+        self.threads = host_threads(options.threads)
+        self.limits = Limits(options.max_cycles, options.timeout)
+        controller, resume = options.controller, options.resume
         if isinstance(controller, str):
             from simt.control.registry import make
 
             controller = make(controller)
         self.controller = None if controller is None else controller.start()
-        self.plan = None if isinstance(plan, Collection) else plan
-        self._chosen = plan if isinstance(plan, Collection) else None
-        self._region = _region_of(canonical(launches), capture_range)
-        self._output = None if output is None else Path(output)
+        self.plan = None if isinstance(options.plan, Collection) else options.plan
+        self._output = None if options.output is None else Path(options.output)
         self._before = Saved(resume) if isinstance(resume, Result) else to_resume(self._output, resume)
-        own = dict(policies or {})
-        self._overrides = {**override_texts(set), **policy_overrides(own)}
+        self._overrides = {**override_texts(options.set), **policy_overrides(options.policies or {})}
         self.spec = load_spec(gpu, self._overrides)
-        if clock is not None:
+        if options.clock is not None:
             from simt.power import at_clock
 
-            clocks = at_clock(self.spec, clock)
+            clocks = at_clock(self.spec, options.clock)
             self._overrides |= override_texts(clocks)
             self.spec = load_spec(self.spec, clocks)
-        # Policies affect the Result, so they belong to its provenance.
-        self._overrides |= {
-            f"policy.{key}": f"{policy.name} {policy.identity}" for key, policy in own.items()
-        }
-        self.native_spec = self.spec.native({key: policy.address for key, policy in own.items()})
+        # With the hash of its source, as the specification has it.
+        self._overrides |= outside_policies(self.spec)
+        self.native_spec = self.spec.native()
         self.machine = Machine.from_spec(self.native_spec)
         self._energies = None
-        if power:
+        if options.power:
             from simt.power import energies_of
 
-            self._energies = energies_of(power, self.machine.name)
-        self._timeline = timeline
-        self._window = window or 0
-        self.reporter = reporter(progress)
+            self._energies = energies_of(options.power, self.machine.name)
+        self.reporter = reporter(options.progress)
         self._queued: dict[int, QueuedLaunch] = {}
         self._transfers: dict[int, QueuedTransfer] = {}
         self._transfer_numbers = itertools.count(_FIRST_TRANSFER)
         self._controls: dict[int, LaunchControl] = {}
-        self._raw: deque[dict[str, Any]] = deque()
+        self._raw: deque[RawLaunch] = deque()
         self._cycles_before = 0
         self._notes: dict[str, None] = {}
         self._persisting = 0
         """Bytes of the L2 that are set aside."""
+        self._joined: _engine.functional.DeviceMemory | None = None
+        """The GPU's memory, if it shares an address space with other devices."""
         self._left = ""
         """What the launches did that the last run left unfinished."""
-        self._engine: Any = None
+        self._paused: _Work | None = None
+        """That of a run that has paused, which the next one goes on with."""
+        self._engine: _engine.Gpu | None = None
         self.watch: Callable[[], None] = _nothing
         """Called again and again while launches run; what it raises stops them."""
 
@@ -234,7 +208,7 @@ class Session:
         Raises ResultError if the run to resume is a different one, SpecError if the host does not have enough
         memory for a GPU with this specification.
         """
-        self.input, self.input_hash = input, input_hash
+        self.input, self.input_hash, options = input, input_hash, self._options
         self._warnings = warnings
         provenance = Provenance(
             input=input,
@@ -243,16 +217,16 @@ class Session:
             spec_hash=self.spec.hash,
             overrides=self._overrides,
             version=__version__,
-            method=_method_of(self.controller, self.plan, self._chosen, self._region),
+            method=_method_of(self.controller, options),
             kernels=kernels,
             max_cycles=self.limits.max_cycles,
-            timeline=self._timeline,
+            timeline=options.timeline,
             resumed_after=0,
             threads=self.threads,
             wall_seconds=0.0,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         )
-        self._record = Record(
+        self.record = Record(
             self.machine,
             provenance,
             wanted=wanted,
@@ -260,21 +234,12 @@ class Session:
             before=self._before,
             energies=self._energies,
         )
+        self._clock = RunClock(self.record.first_cycle)
         self._timed = timed
         if timed:
             self._running_engine()
 
     # --- launches ---------------------------------------------------------------------------------------
-
-    @property
-    def launches(self) -> LaunchStore:
-        """The finished launches, by position, in the order in which they finished."""
-        return self._record.launches
-
-    @property
-    def last_cycle(self) -> int:
-        """The cycle in which the last finished launch ended."""
-        return self._record.last_cycle
 
     @property
     def queued(self) -> tuple[int, ...]:
@@ -286,13 +251,14 @@ class Session:
         """Whether there are unfinished launches or transfers."""
         return bool(self._queued or self._transfers)
 
-    def kept(self, index: int, digest: str, name: str) -> bool:
-        """Whether the resumed run has finished this launch; see `Record.kept`."""
-        return self._record.kept(index, digest, name)
+    @property
+    def numbers(self) -> list[int]:
+        """Numbers of the unfinished launches and transfers."""
+        return [*self._queued, *self._transfers]
 
-    def take_over(self, index: int) -> LaunchResult:
-        """Makes a launch that the resumed run has finished part of this run."""
-        return self._record.take_over(index)
+    def finished(self, numbers: Iterable[int]) -> bool:
+        """Whether the launches and transfers of these numbers have ended."""
+        return not self._unfinished(numbers)
 
     def copy_from_host(self, address: int, nbytes: int) -> None:
         """Informs the timing model of a copy to the device, in order with launches."""
@@ -310,6 +276,13 @@ class Session:
         if self._timed:
             self._running_engine().reset_persisting()
 
+    def join(self, memory: _engine.functional.DeviceMemory) -> None:
+        """The GPU's memory shares an address space with that of other devices, which kernels reach over the
+        link to them. Before the first launch."""
+        if self._timed:
+            self._joined = memory
+            self._running_engine().set_peers(memory)
+
     def follow(self, source: _engine.InstructionSource, first: int) -> None:
         """Puts what the CTAs from `first` on of a launch that is left out access into the L2, in order with
         launches."""
@@ -321,13 +294,12 @@ class Session:
         L2. Nothing may be queued. Returns warp and thread instructions."""
         engine = self._running_engine()
         engine.run(1)  # copies that are to be in the L2 before
-        counts: tuple[int, int] = engine.execute(source, first, end)
-        return counts
+        return engine.execute(source, first, end)
 
     @property
     def planned(self) -> bool:
         """Whether a plan or a selection leaves launches out."""
-        return self.plan is not None or self._chosen is not None or bool(self._region)
+        return self._options.plan is not None or bool(self._options.region)
 
     @property
     def timed(self) -> bool:
@@ -336,8 +308,7 @@ class Session:
 
     def l2_contents(self) -> tuple[int, list[bytes]]:
         """Launches begun, and the lines of each L2 slice, in the engine's form."""
-        found: tuple[int, list[bytes]] = self._running_engine().l2_contents()
-        return found
+        return self._running_engine().l2_contents()
 
     def restore_l2(self, launches: int, slices: list[bytes]) -> None:
         """Before the first launch: the L2 holds these. Raises ValueError if they do not fit."""
@@ -396,6 +367,8 @@ class Session:
         launches: int | None = None,
         instructions: int | None = None,
         ahead: int | None = None,
+        most: int | None = None,
+        seconds: float | None = None,
     ) -> None:
         """Runs all queued work, and the launches from `coming`.
 
@@ -404,6 +377,8 @@ class Session:
             What is queued next starts no earlier than they ended: the host has waited for them.
         instructions: warp instructions of all of them, if known; used for progress.
         ahead: how many launches to queue at a time; None: all.
+        most: core cycles, and seconds: of the host, after which it pauses; the rest stays queued. None: it
+            does not.
 
         Raises ProgramFault for errors of the program, DeadlockError, LimitReached, Interrupted,
         SimulationError if the host runs out of memory, ResultError if a finished launch cannot be saved. What
@@ -412,14 +387,20 @@ class Session:
         from simt import _engine
 
         self._left = ""
-        before = len(self.launches)
-        work = _Work(
-            start=time.monotonic(),
-            done=before,
-            total=before + (len(self._queued) if launches is None else launches),
-            executed=self._running_engine().progress()["warp_instructions"],
-            instructions=instructions,
+        before = len(self.record.launches)
+        total = before + (len(self._queued) if launches is None else launches)
+        work = (
+            _Work(
+                start=time.monotonic(),
+                done=before,
+                total=total,
+                executed=self._running_engine().progress()["warp_instructions"],
+                instructions=instructions,
+            )
+            if self._paused is None
+            else replace(self._paused, total=total)
         )
+        self._paused = None
         exhausted = coming is None
 
         def is_done() -> bool:
@@ -451,10 +432,15 @@ class Session:
                     limits=self.limits,
                     cycles_before=self._cycles_before,
                     stop_requested=stop_requested,
+                    most=most,
+                    seconds=seconds,
                 )
             except _engine.DeadlockError as error:
                 self._abandon()
                 raise DeadlockError(str(error), self.result("deadlock")) from error
+            except _engine.PolicyFault as error:
+                self._abandon()
+                raise SimulationError(f"policy: {error}", self.result("failed")) from None
             except MemoryError as error:
                 self._abandon(collect=False)
                 raise SimulationError(NO_MEMORY, self.result("failed")) from error
@@ -474,6 +460,8 @@ class Session:
                 self._abandon()
                 raise
             if not why:
+                if not is_done():
+                    self._paused = work
                 return
             if self.busy:
                 self._left = self._running_engine().describe_work()
@@ -501,7 +489,7 @@ class Session:
 
     def result(self, status: str = "complete") -> Result:
         """The launches finished so far as a Result. status: why some may be missing."""
-        return self._record.result(
+        return self.record.result(
             status,
             why=(f"{status} reached" if status in ("max_cycles", "timeout") else status) + self._left,
             warnings=[*self._warnings(), *self._notes],
@@ -509,23 +497,21 @@ class Session:
             input_hash=self.input_hash,
         )
 
-    def save(self, result: Result) -> None:
-        """Saves a Result at the output. Raises ResultError."""
-        self._record.save(result)
-
     # --- inside -----------------------------------------------------------------------------------------
 
-    def _running_engine(self) -> Any:
+    def _running_engine(self) -> _engine.Gpu:
         """The engine; a new one initially, and after a run was stopped."""
         if self._engine is None:
             self._engine = new_engine(
                 self.native_spec,
                 threads=self.threads,
-                window=self._window,
-                timeline_interval=self._timeline or 0,
+                window=self._options.window or 0,
+                timeline_interval=self._options.timeline or 0,
             )
             if self._persisting:
                 self._engine.set_aside(self._persisting)
+            if self._joined is not None:
+                self._engine.set_peers(self._joined)
         return self._engine
 
     def _unfinished(self, numbers: Iterable[int]) -> list[int]:
@@ -555,26 +541,45 @@ class Session:
         """Takes over the launches and transfers that the engine has finished. Raises the first LaunchError of
         those that could not copy values back, when all are taken over."""
         refused: list[LaunchError] = []
-        self._raw += self._engine.finished()
+        self._raw += self._running_engine().finished()
         while self._raw:
             raw = self._raw.popleft()
             launch = self._queued.pop(raw["id"])
             if launch.origins is not None:
                 raw["pc"] = launch.origins.added_to(raw["pc"])
             try:
-                self._record.add(raw, launch.facts, self._controls.pop(launch.number, None), launch.digest)
+                self._add(raw, launch)
             finally:
                 try:
                     launch.ended()
                 except LaunchError as error:
                     refused.append(error)
-        for number, start, end in self._engine.finished_transfers():
+        for number, start, end in self._running_engine().finished_transfers():
             transfer = self._transfers.pop(number)
-            transfer.start_cycle, transfer.end_cycle = self._record.cycle(start), self._record.cycle(end)
-            self._record.add_transfer(transfer)
+            transfer.start_cycle, transfer.end_cycle = self._clock.cycle(start), self._clock.cycle(end)
+            if transfer.link != "none":
+                self.record.add_transfer(
+                    Transfer(
+                        transfer.link,
+                        transfer.stream,
+                        transfer.traffic,
+                        transfer.start_cycle,
+                        transfer.end_cycle,
+                    )
+                )
             transfer.ended()
         if refused:
             raise refused.pop(0)
+
+    def _add(self, raw: RawLaunch, queued: QueuedLaunch) -> None:
+        control = self._controls.pop(queued.number, None)
+        offset = self._clock.cycle(raw["start_cycle"]) - raw["start_cycle"]
+        launch = launch_result(raw, queued.facts, self.machine, offset, self._energies)
+        if control is not None:
+            launch = control.finish(raw, launch)
+            assert raw["sampled"] is not None  # a launch under a controller
+            self._clock.ended(raw["sampled"]["released_cycle"], launch.end_cycle)
+        self.record.add(launch, queued.digest)
 
     def _abandon(self, collect: bool = True) -> None:
         """Drops queued work and the engine. collect: first takes over what the engine had finished."""
@@ -589,19 +594,20 @@ class Session:
         self._transfers.clear()
         self._controls.clear()
         self._raw.clear()
-        self._cycles_before += self._engine.cycle
-        self._record.new_engine(self._engine.cycle)
+        self._paused = None
+        self._cycles_before += self._running_engine().cycle
+        self._clock.new_engine(self._running_engine().cycle)
         self._engine = None
 
-    def _source_line(self, fault: Any) -> str:
+    def _source_line(self, fault: _engine.functional.ProgramFault) -> str:
         launch = self._queued.get(fault.launch)
         if launch is None or launch.source_text is None:
             return ""
         return launch.source_text(fault.source_file, fault.source_line)
 
     def _progress(self, work: _Work) -> Progress:
-        p = self._engine.progress()
-        done, executed = len(self.launches), p["warp_instructions"] - work.executed
+        p = self._running_engine().progress()
+        done, executed = len(self.record.launches), p["warp_instructions"] - work.executed
         if work.instructions is not None:
             fraction = executed / max(1, work.instructions)
         else:
@@ -619,21 +625,13 @@ class Session:
         )
 
 
-def _region_of(launches: str | None, capture_range: str | None) -> list[str]:
-    """What is timed, for a Result's provenance; empty: everything."""
-    given = {"launches": launches, "range": capture_range}
-    return [f"{name}({value})" for name, value in given.items() if value is not None]
-
-
-def _method_of(
-    controller: Controller | None, plan: Plan | None, chosen: Collection[int] | None, region: Sequence[str]
-) -> str:
-    """The method's text in a Result's provenance. chosen: numbers of launches, given in place of a plan."""
-    parts = [*region]
-    if chosen is not None:
-        digest = hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()[:12]
-        parts.append(f"launches({len(chosen)} chosen, {digest})")
-    if plan is not None:
+def _method_of(controller: Controller | None, options: Options) -> str:
+    """The method's text in a Result's provenance."""
+    parts, plan = options.region, options.plan
+    if isinstance(plan, Collection):
+        digest = hashlib.sha256(repr(sorted(plan)).encode()).hexdigest()[:12]
+        parts.append(f"launches({len(plan)} chosen, {digest})")
+    elif plan is not None:
         digest = hashlib.sha256(plan.to_json().encode()).hexdigest()[:12]
         parts.append(f"plan({plan.method}, {len(plan)} of {plan.population} launches, {digest})")
     if controller is not None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from simt.errors import SpecError
 from simt.run.interruption import Limits
+
+if TYPE_CHECKING:
+    from simt import _engine
+    from simt.spec.native import NativeSpec
 
 # Core cycles per call of the engine while its speed is unknown; afterwards, calls take about SLICE_SECONDS.
 FIRST_SLICE, LARGEST_SLICE = 1_000, 100_000_000
@@ -18,7 +22,7 @@ NO_MEMORY = (
 )
 
 
-def new_engine(spec: dict[str, Any], **options: int) -> Any:
+def new_engine(spec: NativeSpec, **options: int) -> _engine.Gpu:
     """The engine for a GPU of this specification. Raises SpecError if the host's memory is too small."""
     from simt import _engine
 
@@ -31,12 +35,13 @@ def new_engine(spec: dict[str, Any], **options: int) -> Any:
 
 
 class _Slice:
-    """Chooses the number of cycles per call of the engine, so that calls take about SLICE_SECONDS."""
+    """Chooses the number of cycles per call of the engine, so that calls take about this many seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         self._cycles = FIRST_SLICE
+        self._seconds = seconds
 
-    def run(self, engine: Any, most: int, until: Sequence[int]) -> None:
+    def run(self, engine: _engine.Gpu, most: int, until: Sequence[int]) -> None:
         """Runs the engine."""
         before, asked = time.monotonic(), min(self._cycles, most)
         end = engine.cycle + asked
@@ -44,12 +49,12 @@ class _Slice:
         if engine.cycle < end:  # it has paused: too short to measure its speed
             return
         seconds = time.monotonic() - before
-        growth = min(4.0, max(0.25, SLICE_SECONDS / max(seconds, 1e-6)))
+        growth = min(4.0, max(0.25, self._seconds / max(seconds, 1e-6)))
         self._cycles = min(LARGEST_SLICE, max(1, int(self._cycles * growth)))
 
 
 def run_slices(
-    engine: Any,
+    engine: _engine.Gpu,
     *,
     until: Sequence[int],
     is_over: Callable[[], bool],
@@ -57,16 +62,20 @@ def run_slices(
     limits: Limits,
     cycles_before: int,
     stop_requested: Callable[[], int],
+    most: int | None = None,
+    seconds: float | None = None,
 ) -> str:
-    """Runs the engine until nothing is left to do, or it is stopped. Returns the reason: "" (all done),
-    "interrupted", "max_cycles" or "timeout".
+    """Runs the engine until nothing is left to do, or it is stopped. Returns the reason: "" (all done, or
+    paused), "interrupted", "max_cycles" or "timeout".
 
     until: after which launches and transfers the engine pauses, see `Session.run`.
     is_over: queues what comes next and tells whether nothing is left. after_slice: takes over what is
         finished, and reports. cycles_before: of earlier engines of the same run, which count for the limits.
-        stop_requested: see `deferred_stop`.
+        stop_requested: see `deferred_stop`. most: core cycles after which it pauses. seconds: of the host,
+        after which it pauses.
     """
-    size = _Slice()
+    size = _Slice(SLICE_SECONDS if seconds is None else min(seconds, SLICE_SECONDS))
+    pause = None if seconds is None else time.monotonic() + seconds
     while True:
         if stop_requested():
             return "interrupted"
@@ -75,5 +84,11 @@ def run_slices(
         cycle = cycles_before + engine.cycle
         if why := limits.reached(cycle):
             return why
+        if most is not None:  # in one slice: how far it goes must not depend on the host's speed
+            engine.run(limits.cycles_left(cycle, most), until)
+            after_slice()
+            return ""
         size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE), until)
         after_slice()
+        if pause is not None and time.monotonic() >= pause:
+            return ""

@@ -5,7 +5,7 @@ from simt.extras import explained
 try:
     from simt.sampling.adaptive import Adaptive
     from simt.sampling.checks import check_sampler
-    from simt.sampling.compare import Comparison, compare
+    from simt.sampling.compare import SamplerComparison, compare
     from simt.sampling.estimate import Estimate
     from simt.sampling.first_n import FirstN
     from simt.sampling.neyman import Neyman
@@ -25,7 +25,6 @@ __all__ = [
     "PKS",
     "Adaptive",
     "Choice",
-    "Comparison",
     "Estimate",
     "FirstN",
     "Neyman",
@@ -33,6 +32,7 @@ __all__ = [
     "Random",
     "Root",
     "Sampler",
+    "SamplerComparison",
     "Sieve",
     "Stem",
     "TBPoint",

@@ -43,7 +43,7 @@ Advance = Callable[[str, int, int], None]  # method, fits done, fits in total
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SamplerComparison:
     """Methods on a profile over many seeds.
 
     runs: columns RUN_COLUMNS, a row per method and seed.
@@ -141,7 +141,7 @@ def compare(
     first_seed: int = 0,
     threshold: float = 0.5,
     advance: Advance | None = None,
-) -> Comparison:
+) -> SamplerComparison:
     """Fits every sampler with many seeds and compares its estimates of the total time with the truth.
 
     samplers: by label, or a list, labelled by method (and by the parameters that differ within a method).
@@ -190,7 +190,7 @@ def compare(
         raise PlanError(
             "compare: no method could be used: " + "; ".join(f"{k}: {v}" for k, v in left_out.items())
         )
-    return Comparison(
+    return SamplerComparison(
         runs=pl.DataFrame(rows, schema_overrides=RUN_COLUMNS).select(*RUN_COLUMNS),
         source=profile.source,
         truth_source=truth.source if truth is not None else None,

@@ -6,122 +6,136 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import msgspec
 import numpy as np
 import polars as pl
+from msgspec import Meta
 
 from simt.errors import PlanError
 from simt.files import require_file, write_text
 from simt.methods import Method
+from simt.written import Amount, Count, WrittenAs, json_schema, written
 
 if TYPE_CHECKING:
     from simt.sampling.estimate import Estimate
 
 SCHEMA = "simt.plan/1"
-LAUNCH_COLUMNS = {
-    "launch": pl.UInt64,  # id in the profile
-    "position": pl.UInt64,  # kernels that the program launches before it
-    "name": pl.String,
-    "stratum": pl.UInt32,
-    "draws": pl.UInt32,  # how often it was drawn; above 1 only for sampling with replacement
-    "weight": pl.Float64,  # of the launch in the total, all draws together: total = sum weight * value
-    "time_ns": pl.Float64,  # profiled duration
-}
-STRATUM_COLUMNS = {
-    "stratum": pl.UInt32,
-    "name": pl.String,  # kernel name, or what the stratum's launches have in common
-    "launches": pl.UInt64,  # in the population
-    "draws": pl.UInt64,
-    "time_ns": pl.Float64,  # of all its launches
-    "cov": pl.Float64,  # standard deviation / mean of the profiled durations within the stratum
-    "why": pl.String,  # why it is a stratum and has so many draws, as text
-}
+
+_Small = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+_Ratio = Annotated[float, WrittenAs(float | None)]
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-_Small = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
-_Amount = _Count | Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+class PlanLaunch(msgspec.Struct, kw_only=True):
+    """A row of `Plan.launches`."""
 
-
-class _WrittenLaunch(msgspec.Struct):
-    launch: _Count
+    launch: Annotated[Count, Meta(description="Id in the profile.")]
+    position: Annotated[
+        Count | None, Meta(description="Kernels that the program launches before it; null: its id.")
+    ] = None
     name: str
-    stratum: _Small
-    draws: Annotated[int, msgspec.Meta(ge=1, le=2**32 - 1)]
-    weight: _Amount
-    time_ns: _Amount
-    position: _Count | None = None
+    stratum: Annotated[_Small, Meta(description="Number of its stratum.")]
+    draws: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=2**32 - 1,
+            description="How often it was drawn; above 1 only for sampling with replacement.",
+        ),
+    ]
+    weight: Annotated[
+        Amount, Meta(description="In the total, all draws together: total = sum weight * value.")
+    ]
+    time_ns: Annotated[Amount, Meta(description="Profiled duration, ns.")]
 
 
-class _WrittenStratum(msgspec.Struct):
-    stratum: _Small
-    name: str
-    launches: _Count
-    draws: _Count
-    time_ns: _Amount
-    cov: _Amount | None
-    why: str
+class PlanStratum(msgspec.Struct):
+    """A row of `Plan.strata`."""
+
+    stratum: Annotated[_Small, Meta(description="Number.")]
+    name: Annotated[str, Meta(description="Kernel name, or what its launches have in common.")]
+    launches: Annotated[Count, Meta(description="In the population.")]
+    draws: Annotated[Count, Meta(description="From it.")]
+    time_ns: Annotated[Amount, Meta(description="Of all its launches, ns.")]
+    cov: Annotated[Amount | None, Meta(description="Standard deviation over mean of its profiled times.")]
+    why: Annotated[str, Meta(description="What made it a stratum and gave it so many draws.")]
 
 
-class _Written(msgspec.Struct):
-    """What a Plan's JSON must hold: types and ranges."""
-
-    method: str
-    parameters: dict[str, Any]
-    seed: int | None
-    version: str
-    gpu: str | None
-    source: str
-    population: _Count
-    population_ns: _Amount
-    replacement: bool
-    claimed_error: _Amount | None
-    confidence: Annotated[float, msgspec.Meta(gt=0, lt=1)]
-    fitted: dict[str, Any]
-    warnings: list[str]
-    strata: list[_WrittenStratum]
-    launches: list[_WrittenLaunch]
-    expected: bool = False
+def _kinds(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    """The alternatives of a type."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _kinds(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return [each for part in kind.types for each in _kinds(part)]
+    return [kind]
 
 
-@dataclass(frozen=True)
+def _columns_of(row: type[msgspec.Struct]) -> dict[str, pl.DataType]:
+    """The columns of a table of such rows."""
+    inspect = msgspec.inspect
+    found: dict[str, pl.DataType] = {}
+    for name, hint in get_type_hints(row, include_extras=True).items():
+        kinds = _kinds(inspect.type_info(hint))
+        if any(isinstance(each, inspect.FloatType) for each in kinds):
+            found[name] = pl.Float64()
+        elif any(isinstance(each, inspect.StrType) for each in kinds):
+            found[name] = pl.String()
+        else:
+            (most,) = (each.le for each in kinds if isinstance(each, inspect.IntType))
+            found[name] = pl.UInt32() if most is not None and most < 2**32 else pl.UInt64()
+    return found
+
+
+LAUNCH_COLUMNS, STRATUM_COLUMNS = _columns_of(PlanLaunch), _columns_of(PlanStratum)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The result of a sampler.
+    """The result of a sampler. Its fields are those of its file, which `simt.plan-1.schema.json` describes.
 
     method, parameters, seed, version: sufficient to make the same Plan again from the same profile.
     launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order. If `position` is missing,
         it is the launch's id, which counts from 0.
     strata: columns STRATUM_COLUMNS; every launch of the population is in exactly one stratum.
-    population: number of launches that the plan stands for.
-    population_ns: their time in the profile, ns.
-    replacement: whether draws were made with replacement.
-    claimed_error: half width of the relative error of the total at `confidence` (0.05 is 5 %); None if the
-        method claims none. It applies to the profiled metric on the profiled GPU.
-    gpu: the GPU that was profiled.
-    expected: whether times are expected from what launches execute, not measured; nothing is then claimed.
+    claimed_error: it applies to the profiled metric on the profiled GPU; 0.05 is 5 %.
     fitted: learned facts (K, error per K, hold-out accuracy, ...), JSON values only.
     """
 
-    method: str
-    parameters: Mapping[str, Any]
-    seed: int | None
-    launches: pl.DataFrame
-    strata: pl.DataFrame
-    population: int
-    population_ns: float
-    replacement: bool = False
-    claimed_error: float | None = None
-    confidence: float = 0.95
-    gpu: str | None = None
-    source: str = "profile"
-    version: str = ""
-    fitted: Mapping[str, Any] = field(default_factory=dict)
+    method: Annotated[str, Meta(description="The sampler that chose.")]
+    parameters: Annotated[
+        Mapping[str, Any], Meta(description="Constructor parameters of the sampler, without the seed.")
+    ]
+    seed: Annotated[int | None, Meta(description="Of the random draws; null for a method without.")]
+    version: Annotated[str, Meta(description="Of simt.")] = ""
+    gpu: Annotated[str | None, Meta(description="On which the profile was taken.")] = None
+    source: Annotated[str, Meta(description="The profile's file.")] = "profile"
+    population: Annotated[Count, Meta(description="Launches that the plan stands for.")]
+    population_ns: Annotated[Amount, Meta(description="Their time in the profile, ns.")]
+    replacement: Annotated[bool, Meta(description="Whether a launch could be drawn more than once.")] = False
+    claimed_error: Annotated[
+        Amount | None,
+        Meta(
+            description="Half width of the relative error of the profiled total at `confidence`; null where "
+            "the method claims none."
+        ),
+    ] = None
+    confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    fitted: Annotated[Mapping[str, Any], Meta(description="What the method learned.")] = field(
+        default_factory=dict
+    )
     warnings: tuple[str, ...] = ()
-    expected: bool = False
+    expected: Annotated[
+        bool,
+        Meta(
+            description="Whether times are expected from what launches execute, not measured; nothing is "
+            "then claimed."
+        ),
+    ] = False
+    strata: Annotated[pl.DataFrame, WrittenAs(list[PlanStratum])]
+    launches: Annotated[pl.DataFrame, WrittenAs(list[PlanLaunch])]
 
     def __post_init__(self) -> None:
         for attribute, columns in (("launches", LAUNCH_COLUMNS), ("strata", STRATUM_COLUMNS)):
@@ -158,25 +172,25 @@ class Plan:
         return float((self.launches["weight"] * self.launches["time_ns"]).sum())
 
     @property
-    def profile_error(self) -> float:
+    def profile_error(self) -> Amount:
         """|estimated - true| / true of the profiled total, which the profile determines."""
         if not self.population_ns:
             return 0.0
         return abs(self.estimated_ns - self.population_ns) / self.population_ns
 
     @property
-    def speedup(self) -> float:
-        """Population time divided by the time of all draws, as in the papers."""
+    def speedup(self) -> _Ratio:
+        """Population time divided by the time of all draws, as in the papers; null for infinity."""
         drawn = float((self.launches["draws"] * self.launches["time_ns"]).sum())
         return self.population_ns / drawn if drawn else math.inf
 
     @property
-    def distinct_speedup(self) -> float:
+    def distinct_speedup(self) -> _Ratio:
         """Population time divided by the time of the distinct launches: one drawn twice is simulated once."""
         return self.population_ns / self.sampled_ns if self.sampled_ns else math.inf
 
     @property
-    def makespan_speedup(self) -> float:
+    def makespan_speedup(self) -> _Ratio:
         """Population time divided by the longest chosen launch: the limit if all run in parallel."""
         longest = float(self.launches["time_ns"].max() or 0.0)  # type: ignore[arg-type]
         return self.population_ns / longest if longest else math.inf
@@ -196,29 +210,7 @@ class Plan:
         The same Plan gives the same text.
         """
         return json.dumps(
-            {
-                "schema": SCHEMA,
-                "method": self.method,
-                "parameters": dict(self.parameters),
-                "seed": self.seed,
-                "version": self.version,
-                "gpu": self.gpu,
-                "source": self.source,
-                "population": self.population,
-                "population_ns": self.population_ns,
-                "replacement": self.replacement,
-                "claimed_error": self.claimed_error,
-                "confidence": self.confidence,
-                "speedup": _finite(self.speedup),
-                "distinct_speedup": _finite(self.distinct_speedup),
-                "makespan_speedup": _finite(self.makespan_speedup),
-                "profile_error": self.profile_error,
-                "fitted": dict(self.fitted),
-                "warnings": list(self.warnings),
-                "expected": self.expected,
-                "strata": self.strata.to_dicts(),
-                "launches": self.launches.to_dicts(),
-            },
+            {"schema": SCHEMA} | {name: _plain(getattr(self, name)) for name in _WRITTEN.__struct_fields__},
             indent=1,
             default=_plain,
         )
@@ -231,25 +223,11 @@ class Plan:
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
                 found = data.get("schema") if isinstance(data, dict) else type(data).__name__
                 raise PlanError(f"{source}: schema is {found!r}, expected {SCHEMA!r}")
-            msgspec.convert(data, _Written)
-            return cls(
-                method=str(data["method"]),
-                parameters=dict(data["parameters"]),
-                seed=data["seed"],
-                launches=pl.DataFrame(data["launches"], schema=LAUNCH_COLUMNS),
-                strata=pl.DataFrame(data["strata"], schema=STRATUM_COLUMNS),
-                population=int(data["population"]),
-                population_ns=float(data["population_ns"]),
-                replacement=bool(data["replacement"]),
-                claimed_error=data["claimed_error"],
-                confidence=float(data["confidence"]),
-                gpu=data["gpu"],
-                source=str(data["source"]),
-                version=str(data["version"]),
-                fitted=dict(data["fitted"]),
-                warnings=tuple(data["warnings"]),
-                expected=bool(data.get("expected", False)),
-            )
+            found = msgspec.convert(data, _WRITTEN)
+            values = {each.name: getattr(found, each.name) for each in fields(cls)}
+            values["launches"] = pl.DataFrame(data["launches"], schema=LAUNCH_COLUMNS)
+            values["strata"] = pl.DataFrame(data["strata"], schema=STRATUM_COLUMNS)
+            return cls(**values)
         except msgspec.DecodeError as error:  # of which ValidationError is one
             raise PlanError(f"{source}: not a plan: {error}") from error
         except (ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
@@ -280,15 +258,30 @@ class Plan:
         return plan_notebook(self)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+_WRITTEN = written(
+    Plan,
+    optional=["expected"],
+    derived={"fitted": ("speedup", "distinct_speedup", "makespan_speedup", "profile_error")},
+)
+
+
+def schema() -> str:
+    """The JSON Schema of a Plan's file."""
+    return json_schema(_WRITTEN, SCHEMA, "Launches chosen from a profile by simt")
 
 
 def _plain(value: Any) -> Any:
+    """A value of JSON."""
+    if isinstance(value, pl.DataFrame):
+        return value.to_dicts()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Method):  # that another one uses
         return {"method": value.label(), **value.get_params(deep=False)}
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value

@@ -12,7 +12,7 @@ from simt.formatting import format_time, kernel_label, nanoseconds, percent, plu
 from simt.pages import notebook
 
 if TYPE_CHECKING:
-    from simt.sampling.compare import Comparison
+    from simt.sampling.compare import SamplerComparison
     from simt.sampling.estimate import Estimate
     from simt.sampling.plan import Plan
 
@@ -99,8 +99,8 @@ def headline(plan: Plan) -> str:
     )
 
 
-def comparison_rows(comparison: Comparison) -> Rows:
-    """A line per method, in the order of `Comparison.summary`."""
+def comparison_rows(comparison: SamplerComparison) -> Rows:
+    """A line per method, in the order of `SamplerComparison.summary`."""
     header = ["method", "seeds", "mean err", "p95", "worst", "claimed", "covered", "speedup", "gmean"]
     header += ["distinct", "makespan", "launches", "plan time"]
     rows = []
@@ -128,7 +128,7 @@ def comparison_rows(comparison: Comparison) -> Rows:
     return header, rows
 
 
-def comparison_sentences(comparison: Comparison) -> list[str]:
+def comparison_sentences(comparison: SamplerComparison) -> list[str]:
     """What was compared, and how to interpret it."""
     found = []
     if comparison.alignment is not None:
@@ -184,13 +184,13 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(lines + [f"warning: {text}" for text in plan.warnings])
 
 
-def comparison_text(comparison: Comparison) -> str:
+def comparison_text(comparison: SamplerComparison) -> str:
     """A Comparison as lines of plain text."""
     header, rows = comparison_rows(comparison)
     return "\n".join([*text_table(header, rows, COMPARISON_LEFT), *comparison_sentences(comparison)])
 
 
-def comparison_notebook(comparison: Comparison) -> str:
+def comparison_notebook(comparison: SamplerComparison) -> str:
     """A Comparison as HTML for a notebook."""
     header, rows = comparison_rows(comparison)
     title = f"{len(rows)} methods on {comparison.source}"

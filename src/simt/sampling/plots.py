@@ -19,7 +19,7 @@ from simt.sampling.plan import Plan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simt.sampling.compare import Comparison
+    from simt.sampling.compare import SamplerComparison
 
 MARKERS = "osD^"  # the next marker after each cycle of colours
 KERNELS = 6  # panels of strata_figure
@@ -128,7 +128,7 @@ def _histogram(
     _quiet(axis)
 
 
-def comparison_figure(comparison: Comparison) -> Figure:
+def comparison_figure(comparison: SamplerComparison) -> Figure:
     """Error against speedup, both logarithmic, a colour per method; beside it the share of seeds within the
     bound.
 
@@ -161,7 +161,7 @@ def _styles(summary: pl.DataFrame) -> dict[str, tuple[str, str]]:
     }
 
 
-def _scatter(axis: Axes, comparison: Comparison, summary: pl.DataFrame) -> None:
+def _scatter(axis: Axes, comparison: SamplerComparison, summary: pl.DataFrame) -> None:
     styles = _styles(summary)
     for x in summary.to_dicts():
         color, marker = styles[x["method"]]

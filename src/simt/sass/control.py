@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from simt._engine import ControlBits
 
 _BARRIERS, _SLOTS = 6, 4
+_FIRST_BIT = 41  # in the second word
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,33 @@ class Control:
             waits=tuple(i for i in range(_BARRIERS) if bits.waits >> i & 1),
             reuse=tuple(i for i in range(_SLOTS) if bits.reuse >> i & 1),
         )
+
+    @classmethod
+    def parse(cls, text: str) -> Control:
+        """The inverse of `str`; reuse, which it does not show, is empty."""
+        waits, read, write, yields, stall = text.split(":")
+        return cls(
+            stall=int(stall[1:]),
+            yields=yields == "Y",
+            write_barrier=None if write == "--" else int(write[1:]),
+            read_barrier=None if read == "--" else int(read[1:]),
+            waits=tuple(i for i in range(_BARRIERS) if waits[i] != "-"),
+            reuse=(),
+        )
+
+    @property
+    def high(self) -> int:
+        """The inverse of `of`: the second 64-bit word of an instruction that has nothing else there."""
+        counters = [
+            ControlBits.NO_COUNTER if x is None else x for x in (self.write_barrier, self.read_barrier)
+        ]
+        waits, reuse = (sum(1 << i for i in numbers) for numbers in (self.waits, self.reuse))
+        fields = ((self.stall, 4), (not self.yields, 1), *((x, 3) for x in counters), (waits, 6), (reuse, 4))
+        word, at = 0, _FIRST_BIT
+        for value, bits in fields:
+            word |= int(value) << at
+            at += bits
+        return word
 
     def __str__(self) -> str:
         """Compact text: waits, read and write barrier, yield, stall, such as `01----:R2:W0:Y:S04`."""

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simt.errors import SassError
 from simt.names import listed
 
+if TYPE_CHECKING:
+    from simt.sass.disassembler import Instruction
+
+TEXT_BEGIN = b".target"  # of assembled programs
 MACHINE = 190  # EM_CUDA
 INSTRUCTION_BYTES = 16
 # Attributes of .nv.info: EIATTR_...
@@ -50,7 +54,7 @@ _ENTRY, _MANAGED = 0x10, 0x04  # in a symbol's "other"
 
 
 @dataclass(frozen=True)
-class Parameter:
+class CubinParameter:
     """offset: in the launch's parameters. bytes: its size."""
 
     offset: int
@@ -104,7 +108,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CubinKernel:
     """Machine code of a kernel, or of functions that kernels call (then is_entry is False).
 
     code: 16 bytes an instruction. code_addresses: of symbols, which are not yet in it. registers: per thread.
@@ -118,7 +122,7 @@ class Kernel:
     code: bytes
     code_addresses: tuple[AddressInCode, ...]
     registers: int
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CubinParameter, ...]
     parameter_base: int
     shared_bytes: int
     stack_bytes: int
@@ -143,13 +147,14 @@ class Cubin:
     constant_data: initial contents of constant variables. references: texture and surface references by name,
     with the type that PTX gives them. samplers: initial properties of sampler references, as PTX writes
     them. independent_samplers: fetches name them apart from textures (texmode_independent).
-    undefined: functions that it calls and does not contain.
+    undefined: functions that it calls and does not contain. data: the file. listing: of a program that
+    `assemble` made, the instructions of each kernel; `data` is then its text.
     """
 
     name: str
     arch: str
     is_linked: bool
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[CubinKernel, ...]
     variables: tuple[Variable, ...]
     constant_data: bytes
     references: dict[str, str]
@@ -157,8 +162,9 @@ class Cubin:
     independent_samplers: bool
     undefined: tuple[str, ...]
     data: bytes
+    listing: Mapping[str, Sequence[Instruction]] | None = None
 
-    def __getitem__(self, kernel: str) -> Kernel:
+    def __getitem__(self, kernel: str) -> CubinKernel:
         """A kernel by name. Raises KeyError."""
         for each in self.kernels:
             if each.name == kernel:
@@ -174,7 +180,11 @@ class Cubin:
 
     @classmethod
     def parse(cls, data: bytes, name: str) -> Cubin:
-        """Reads a cubin. name: for messages. Raises SassError."""
+        """Reads a cubin, or the `data` of an assembled one. name: for messages. Raises SassError."""
+        if data.lstrip().startswith(TEXT_BEGIN):
+            from simt.sass.assembler import assemble
+
+            return assemble(data.decode(errors="replace"), name)
         from elftools.elf.elffile import ELFFile  # only where there is machine code: it takes long
 
         try:
@@ -242,7 +252,7 @@ class _Reader:
             data,
         )
 
-    def _kernel(self, name: str, section: Any, per_function: dict[tuple[int, str], int]) -> Kernel:
+    def _kernel(self, name: str, section: Any, per_function: dict[tuple[int, str], int]) -> CubinKernel:
         code = section.data()
         if not code or len(code) % INSTRUCTION_BYTES:
             raise SassError(f"{self._name}: {name}: {len(code)} bytes of code, expected a multiple of 16")
@@ -251,7 +261,7 @@ class _Reader:
         for attribute, payload in _attributes(self._sections[f".nv.info.{name}"].data()):
             if attribute == _KPARAM_INFO:
                 _, position, offset, packed = _PARAMETER.unpack(payload)
-                parameters.append((position, Parameter(offset, packed >> _SIZE_SHIFT)))
+                parameters.append((position, CubinParameter(offset, packed >> _SIZE_SHIFT)))
             elif attribute == _CBANK_PARAM:
                 _, base, _ = _BANK.unpack(payload)
             elif attribute in sizes:
@@ -275,7 +285,7 @@ class _Reader:
             for x, name_ in zip(self._symbols, self._names, strict=True)
             if x["st_info"]["type"] == "STT_FUNC" and x["st_shndx"] == number and x.name != name
         ]
-        return Kernel(
+        return CubinKernel(
             name,
             code,
             tuple(self._code_addresses(name)),

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from simt.extras import install
 from simt.sass.control import Control
 from simt.sass.cubin import INSTRUCTION_BYTES, Cubin
 
-_CACHE_VERSION = 3
+_CACHE_VERSION = 4
 # Turing's instructions are Volta's and more, in the same encoding, which nvdisasm of CUDA 13 does not decode
 # under Volta's name. That it reads them rightly is shown by what they compute: tests/sass/test_volta.py.
 _VOLTA, _TURING = ("sm_70", "sm_72"), "sm_75"
@@ -59,11 +60,14 @@ class Instruction:
 
 
 def disassemble(cubin: Cubin) -> dict[str, list[Instruction]]:
-    """The instructions of each kernel, its functions included.
+    """The instructions of each kernel, its functions included; those of an assembled program as they were
+    given.
 
     Raises ToolkitError if nvdisasm is not installed, SassError if it does not know the architecture or
     refuses the file.
     """
+    if cubin.listing is not None:
+        return {kernel: list(code) for kernel, code in cubin.listing.items()}
     tool, name, data = _readable(cubin)
     identity = b"%d %s " % (_CACHE_VERSION, _version(tool).encode()) + cubin.data
     place = cache_directory("sass") / f"{hashlib.sha256(identity).hexdigest()[:40]}.json"
@@ -99,7 +103,7 @@ def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
                 [
                     each.get("predicate", ""),
                     each["opcode"],
-                    _operands(each.get("operands", "")),
+                    split_operands(each.get("operands", ""), each["opcode"]),
                     *lines.get((section["function-name"], i * INSTRUCTION_BYTES), ("", 0)),
                 ]
                 for i, each in enumerate(section["sass-instructions"])
@@ -110,10 +114,13 @@ def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
         raise SassError(f"{name}: nvdisasm's output cannot be read: {error!r}") from None
 
 
-def _operands(text: str) -> list[str]:
+def split_operands(text: str, opcode: str = "") -> list[str]:
     """Splits at the commas outside brackets; sm_80 has none between the addresses of LDGSTS, and none, or one
-    in the wrong place, between the register of a load and its descriptor (R3desc[UR4], R3desc,[UR4])."""
+    in the wrong place, between the register of a load and its descriptor (R3desc[UR4], R3desc,[UR4]). Some
+    R2P lack the PR that all are printed with."""
     found, depth, start = [], 0, 0
+    if opcode == "R2P" and text.startswith("R"):
+        text = f"PR, {text}"
     text = re.sub(r"^(\[[^]]*\])\[", r"\1, [", text)
     text = re.sub(r"(?<=[\dZT])(g?desc),?\[", r", \1[", text)
     text = re.sub(r"^(g?desc),\[", r"\1[", text)
@@ -155,6 +162,8 @@ def _run(tool: Path, name: str, *arguments: str) -> str:
         )
     except subprocess.TimeoutExpired:
         raise SassError(f"{name}: nvdisasm did not end in {_TIME_LIMIT} s") from None
+    if done.returncode < 0:
+        raise SassError(f"{name}: nvdisasm crashed ({signal.Signals(-done.returncode).name})")
     if done.returncode != 0:
         raise SassError(f"{name}: nvdisasm refuses it: {done.stderr.strip() or done.stdout.strip()[:400]}")
     return done.stdout

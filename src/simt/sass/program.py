@@ -5,13 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from simt import _engine
 from simt.errors import SassError
 from simt.isa import table_for
-from simt.sass.cubin import INSTRUCTION_BYTES, AddressInCode, AddressOf, Cubin, Kernel
+from simt.sass.cubin import INSTRUCTION_BYTES, AddressInCode, AddressOf, Cubin, CubinKernel
 from simt.sass.disassembler import Instruction, disassemble
+from simt.sass.system_calls import with_system_calls
+
+if TYPE_CHECKING:
+    from simt.engine_types import CodeSection, LoadableCode
 
 _WORD_MASK, _HALF_MASK = (1 << 64) - 1, (1 << 32) - 1
 _SIZES = (1, 2, 4, 8)  # of parameters that may be numbers
@@ -24,10 +28,10 @@ _RESERVED_SHARED = 1024  # bytes of shared memory before a CTA's own, from sm_90
 
 def load_program(
     cubin: Cubin,
-    memory: Any,
+    memory: _engine.functional.DeviceMemory,
     places: Mapping[str, int],
     parameter_types: Callable[[str], list[str]] = lambda kernel: [],
-) -> Any:
+) -> _engine.functional.Module:
     """The engine's module of a cubin whose variables are in `memory`, those in `places` at the addresses
     given there.
 
@@ -35,8 +39,7 @@ def load_program(
 
     Raises SassError, ToolkitError as `disassemble`.
     """
-    _require_linked(cubin)
-    code = disassemble(cubin)
+    cubin, code = _whole(cubin)
     placed = _Placed(cubin, memory, places)
     try:
         return placed.load(code, parameter_types)
@@ -51,8 +54,9 @@ def refusals(cubin: Cubin) -> dict[str, dict[int, str]]:
     Raises SassError, ToolkitError as `disassemble`.
     """
     found: dict[str, dict[int, str]] = {kernel.name: {} for kernel in cubin.kernels}
-    for section, instruction, why in _engine.functional.machine_code_refusals(_without_memory(cubin)):
-        found[cubin.kernels[section].name][instruction * INSTRUCTION_BYTES] = why
+    module = _without_memory(cubin)
+    for section, instruction, why in _engine.functional.machine_code_refusals(module):
+        found[module["sections"][section]["name"]][instruction * INSTRUCTION_BYTES] = why
     return found
 
 
@@ -72,20 +76,21 @@ def registers(cubin: Cubin) -> dict[str, list[tuple[Registers, Registers]]]:
     }
 
 
-def _without_memory(cubin: Cubin) -> dict[str, Any]:
+def _without_memory(cubin: Cubin) -> LoadableCode:
     """The code as the engine takes it, with its variables in memory that is thrown away."""
-    _require_linked(cubin)
-    code = disassemble(cubin)
+    cubin, code = _whole(cubin)
     placed = _Placed(cubin, _engine.functional.DeviceMemory(_SCRATCH_BYTES), {})
     return placed.module(code, lambda kernel: [])[0]
 
 
-def _require_linked(cubin: Cubin) -> None:
+def _whole(cubin: Cubin) -> tuple[Cubin, dict[str, list[Instruction]]]:
+    """A cubin with the system calls that it needs, and the instructions of both."""
     if not cubin.is_linked:
         raise SassError(
             f"{cubin.name}: machine code that is not linked yet (made by nvcc -dc or -rdc=true); expected "
             "what nvcc or nvlink links"
         )
+    return with_system_calls(cubin, disassemble(cubin))
 
 
 @dataclass
@@ -93,7 +98,7 @@ class _Placed:
     """A cubin's variables in memory."""
 
     cubin: Cubin
-    memory: Any
+    memory: _engine.functional.DeviceMemory
     places: Mapping[str, int]
     allocations: list[int] = field(default_factory=list)
     variables: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -105,7 +110,9 @@ class _Placed:
         for address in self.allocations:
             self.memory.free(address)
 
-    def load(self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]) -> Any:
+    def load(
+        self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]
+    ) -> _engine.functional.Module:
         cubin = self.cubin
         module, addresses = self.module(code, parameter_types)
         managed = {x.name for x in cubin.variables if x.is_managed}
@@ -125,7 +132,7 @@ class _Placed:
 
     def module(
         self, code: dict[str, list[Instruction]], parameter_types: Callable[[str], list[str]]
-    ) -> tuple[dict[str, Any], dict[str, int]]:
+    ) -> tuple[LoadableCode, dict[str, int]]:
         """The code as the engine takes it, with its variables placed, and addresses by symbol."""
         cubin = self.cubin
         self._place_variables()
@@ -138,7 +145,7 @@ class _Placed:
         functions = list(cubin.undefined) if count else []
         sm = int(cubin.arch.removeprefix("sm_").rstrip("af"))
         reserved = _RESERVED_SHARED if sm >= 90 else 0
-        window: int = _engine.functional.machine_code_window
+        window = _engine.functional.machine_code_window
         addresses = {name: window + INSTRUCTION_BYTES * (count + i) for i, name in enumerate(functions)}
         for kernel in cubin.kernels:
             addresses[kernel.name] = window + INSTRUCTION_BYTES * first[kernel.name]
@@ -146,7 +153,7 @@ class _Placed:
                 addresses[function.name] = addresses[kernel.name] + function.start
         addresses |= {name: address for name, (address, _) in self.variables.items()}
         addresses |= self.references
-        sections = [
+        sections: list[CodeSection] = [
             {
                 "name": kernel.name,
                 "is_kernel": kernel.is_entry,
@@ -177,7 +184,7 @@ class _Placed:
             }
             for kernel in cubin.kernels
         ]
-        module = {
+        module: LoadableCode = {
             "name": cubin.name,
             "sm": sm,
             "opcodes": table_for(sm)[0].native,
@@ -212,7 +219,8 @@ class _Placed:
         unit = self.memory.alignment
         taken = unit * (-(-len(data) // unit) + 1)  # with what is kept free behind each allocation
         end = self.memory.base + self.memory.capacity
-        for address, size, *_ in [*reversed(self.memory.allocations()), (self.memory.base, 0)]:
+        taken_from = [(address, size) for address, size, *_ in self.memory.allocations()]
+        for address, size in [*reversed(taken_from), (self.memory.base, 0)]:
             begin = -(-(address + size) // unit) * unit + (unit if size else 0)
             # Parameters of launches under way may be at the end.
             for place in range(end // unit * unit - taken, begin - 1, -unit):
@@ -225,7 +233,7 @@ class _Placed:
         place = self.places.get(name)
         size = max(1, len(data))
         if place is None:
-            address: int = self.memory.allocate(size, name)
+            address = self.memory.allocate(size, name)
         else:
             address = place if self.memory.allocate_at(place, size, name) else 0
         if not address:
@@ -252,7 +260,7 @@ class _Placed:
                 place = self.variables[variable.name][0] + held.offset
                 self.memory.write(place, self._bound(held, addresses)[: held.bytes])
 
-    def _banks(self, kernel: Kernel, addresses: dict[str, int]) -> dict[int, tuple[bytes, int]]:
+    def _banks(self, kernel: CubinKernel, addresses: dict[str, int]) -> dict[int, tuple[bytes, int]]:
         banks = {}
         for bank, contents in kernel.constants.items():
             image = bytearray(contents)
@@ -282,7 +290,7 @@ class _Placed:
         return self.pairs[name]
 
     def _bound_code(
-        self, kernel: Kernel, code: list[Instruction], addresses: dict[str, int]
+        self, kernel: CubinKernel, code: list[Instruction], addresses: dict[str, int]
     ) -> list[Instruction]:
         """Instructions with the addresses that they have."""
         bound = list(code)
@@ -309,7 +317,7 @@ class _Placed:
         return struct.pack("<Q", (addresses[held.symbol] + held.addend) & _WORD_MASK)
 
 
-def _parameters(kernel: Kernel, types: list[str]) -> list[tuple[int, int, str]]:
+def _parameters(kernel: CubinKernel, types: list[str]) -> list[tuple[int, int, str]]:
     # Without PTX, their sizes are known: numbers are packed as for types of bits, such as .b32.
     untyped = [f"b{8 * x.bytes}" if x.bytes in _SIZES else "" for x in kernel.parameters]
     known = types if len(types) == len(kernel.parameters) else untyped

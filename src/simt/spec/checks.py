@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from simt.spec.section import Policy
+from simt.spec.section import PolicyName
 from simt.spec.sections import Cache, ReadOnlyCache, SpecFields
 
 Problem = tuple[str, str]
@@ -62,16 +62,11 @@ def _caches(spec: SpecFields) -> Iterator[Problem]:
                 f"found {cache.sets} sets of {cache.ways} ways in {copies} caches, "
                 f"{cache.sets * cache.ways * copies:,} lines; expected at most {MOST_LINES:,}",
             )
-        most = Policy("set_index").registered[cache.set_index]["most_sets"]
+        most = PolicyName("set_index").registered[cache.set_index]["most_sets"]
         if most and cache.sets > most:
             yield (
                 f"{path}.sets",
                 f"found {cache.sets}, expected at most {most} with set_index {cache.set_index}",
-            )
-        if isinstance(cache, ReadOnlyCache) and cache.replacement == "custom":
-            yield (
-                f"{path}.replacement",
-                "found 'custom', expected a built-in policy: functions are for l1.cache and l2.slice",
             )
 
 
@@ -228,7 +223,7 @@ def _interconnect(spec: SpecFields) -> Iterator[Problem]:
 
 def _address_map(spec: SpecFields) -> Iterator[Problem]:
     map_, banks = spec.address_map, spec.dram.banks
-    rules = Policy("slice_hash").registered[map_.hash]
+    rules = PolicyName("slice_hash").registered[map_.hash]
     if rules["power_of_two_channels"] and map_.channels & (map_.channels - 1):
         yield (
             "address_map.hash",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -28,11 +28,16 @@ from pydantic.fields import FieldInfo
 from simt.errors import SpecError
 from simt.files import kind_of, parse_toml, replacing
 from simt.spec.models import Spec
-from simt.spec.section import Megahertz, Policy, Quantity
+from simt.spec.section import Megahertz, PolicyName, Quantity
+
+if TYPE_CHECKING:
+    from simt.engine_types import PolicyFacts
 
 Overrides = Mapping[str, Any] | Iterable[str]
 
 _MOST_BYTES = 1 << 20
+NOT_GIVEN = "not given: the value of a GPU without it"
+"""The source of a value that a file does not give."""
 _SHIPPED = resources.files("simt.spec") / "gpus"
 
 
@@ -48,8 +53,9 @@ _ALIASES = {
     "v100": "qv100", "v100sxm2": "qv100", "v100sxm3": "qv100", "v100pcie": "qv100", "gv100": "qv100",
     "a10080gb": "a100", "a100sxm": "a100", "a100sxm4": "a100", "h100sxm": "h100", "h100sxm5": "h100",
     "h10080gb": "h100", "h10080gbhbm3": "h100", "h200sxm": "h200", "h200141gb": "h200",
-    "a10080gbpcie": "a100-pcie", "h10080gbpcie": "h100-pcie", "gtxtitan": "titan",
-    "titanxpascal": "titanx",
+    "a10080gbpcie": "a100-pcie", "h10080gbpcie": "h100-pcie", "a100sxm440gb": "a100-40gb",
+    "a10040gbpcie": "a100-pcie-40gb", "rtxa6000": "a6000", "rtx308010gb": "rtx3080", "rtx306012gb": "rtx3060",
+    "gtxtitan": "titan", "titanxpascal": "titanx",
 }  # fmt: skip
 _MAKERS = re.compile(r"nvidia|amd|geforce|tesla|quadro|radeon|instinct|[^a-z0-9]")
 _MEMORY = re.compile(r"(?:16gb|32gb|80gb|141gb)$")
@@ -59,7 +65,7 @@ def shipped_name(gpu: str) -> str | None:
     """The shipped GPU of a product's name, such as `V100`, `a100-80gb` or `NVIDIA A100-SXM4-80GB`; None for
     any other name.
 
-    An A100 of 40 GB is none: its memory is slower than the shipped one's.
+    Products that share a name but not a memory, such as the A100 of 40 and of 80 GB, are told apart by it.
     """
     products, plain = _products(), _MAKERS.sub("", gpu.lower())
     return products.get(plain) or products.get(_MEMORY.sub("", plain))
@@ -125,7 +131,19 @@ def validate(values: dict[str, Any], sources: Mapping[str, str], file: str) -> S
         raise SpecError("\n".join(f"{file}: {line}" for line in _explain(error))) from None
     leaves = {path for path, _ in spec.leaves()}
     spec._sources.update({path: source for path, source in sources.items() if path in leaves})
+    for path, _ in spec.absent_values():
+        if not _gives(values, path):
+            spec._sources[path] = NOT_GIVEN
     return spec
+
+
+def _gives(values: Any, path: str) -> bool:
+    """Whether nested values have one at a path."""
+    for part in path.split("."):
+        if not isinstance(values, dict) or part not in values:
+            return False
+        values = values[part]
+    return True
 
 
 def _explain(error: ValidationError) -> Iterator[str]:
@@ -159,10 +177,12 @@ def _fields() -> dict[str, FieldInfo]:
     return dict(walk(Spec, ""))
 
 
-def range_of(field: FieldInfo) -> Quantity | Megahertz | Policy | None:
+def range_of(field: FieldInfo) -> Quantity | Megahertz | PolicyName | None:
     """The values that a model's field can have, and their unit; None for flags, choices and text."""
     of_items = getattr(next(iter(get_args(field.annotation)), None), "__metadata__", ())
-    rules = [rule for rule in (*field.metadata, *of_items) if isinstance(rule, Quantity | Megahertz | Policy)]
+    rules = [
+        rule for rule in (*field.metadata, *of_items) if isinstance(rule, Quantity | Megahertz | PolicyName)
+    ]
     return rules[0] if rules else None
 
 
@@ -209,8 +229,8 @@ class FieldText:
     values: str
     """Range with its unit, or the choices."""
     meaning: str
-    policies: dict[str, dict[str, Any]]
-    """Where it chooses a policy: those that the engine has, with meaning and source."""
+    policies: dict[str, PolicyFacts]
+    """Where it chooses a policy: those of simt, with meaning and source."""
 
 
 def field_texts() -> list[FieldText]:
@@ -219,7 +239,7 @@ def field_texts() -> list[FieldText]:
     meanings = describe()
     for path, field in _fields().items():
         rule = range_of(field)
-        policies = rule.registered if isinstance(rule, Policy) else {}
+        policies = rule.own if isinstance(rule, PolicyName) else {}
         options = choices(path)
         values = ", ".join(json.dumps(o) if isinstance(o, bool) else o for o in options or ()) or str(
             rule or "text"
@@ -240,8 +260,8 @@ def choices(path: str) -> tuple[Any, ...] | None:
     field = fields[path]
     if field.annotation is bool:
         return (False, True)
-    if isinstance(rule := range_of(field), Policy):
-        return tuple(rule.registered)
+    if isinstance(rule := range_of(field), PolicyName):
+        return tuple(rule.own)
     return get_args(field.annotation) if get_origin(field.annotation) is Literal else None
 
 
@@ -279,32 +299,21 @@ def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
     textual = kind is str or (get_origin(kind) is Literal and isinstance(get_args(kind)[0], str))
     if isinstance(value, str) and not textual:
         rule = range_of(fields[path])
-        counts_bytes = isinstance(rule, Quantity) and rule.unit == "bytes"
+        size = rule if isinstance(rule, Quantity) and rule.is_size else None
         try:
             if "\n" in value:
                 raise ValueError("several lines")
-            number = _in_bytes(value) if counts_bytes else value
-            value = parse_toml(f"value = {number}")["value"]
+            value = parse_toml(f"value = {size.without_sizes(value) if size else value}")["value"]
         except ValueError:
             expected = rule or ("true or false" if kind is bool else "a value as in TOML")
             raise SpecError(
                 f"{name}: override {path}: cannot read the value {value!r}, expected {expected}"
-                + (", or a size such as 64KiB" if counts_bytes else "")
+                + (", or a size such as 64KiB" if size else "")
             ) from None
     *sections, last = path.split(".")
     for section in sections:
         values = values[section]
     values[last] = value
-
-
-# As in documentation of CUDA, KB and KiB are both 1,024 bytes.
-_SIZE = re.compile(r"(?<![\w.])(\d{1,12})\s*([KMG])i?B?(?!\w)", re.IGNORECASE)
-_POWERS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def _in_bytes(text: str) -> str:
-    """Sizes such as `64KiB` as numbers of bytes."""
-    return _SIZE.sub(lambda size: str(int(size[1]) * _POWERS[size[2].upper()]), text)
 
 
 _ACCEL_SIM = (
@@ -369,8 +378,34 @@ def _read(file: str, name: str, text: str, chain: tuple[str, ...]) -> tuple[dict
         }
     values["name"] = name
     merge(table, values, sources, file)
+    _locate_policies(values, Path(file).parent)
     values.setdefault("description", "")
     return values, sources
+
+
+@cache
+def policy_fields() -> tuple[str, ...]:
+    """The fields that choose a policy."""
+    return tuple(path for path, field in _fields().items() if isinstance(range_of(field), PolicyName))
+
+
+def outside_policies(spec: Spec) -> dict[str, str]:
+    """The policies of a specification that are not part of simt, by field: name@hash of the source."""
+    chosen = set(policy_fields())
+    return {path: value for path, value in spec.leaves() if path in chosen and "@" in value}
+
+
+def _locate_policies(values: dict[str, Any], folder: Path) -> None:
+    """Makes the paths of policies' files absolute; relative ones start from this folder."""
+    from simt.policy.outside import located
+
+    for path in policy_fields():
+        *sections, last = path.split(".")
+        table: Any = values
+        for section in sections:
+            table = table.get(section) if isinstance(table, dict) else None
+        if isinstance(table, dict) and isinstance(table.get(last), str) and ":" in table[last]:
+            table[last] = located(table[last], folder)
 
 
 @lru_cache(maxsize=32)
@@ -425,20 +460,36 @@ def _source(table: dict[str, Any], inherited: str | None, file: str, prefix: str
     return source
 
 
+def _literal(value: Any) -> str:
+    """A value as in TOML, whose escapes are JSON's."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    return repr(value)
+
+
+def extending_toml(base: str, description: str, changed: Mapping[str, tuple[Any, str]]) -> str:
+    """A file that extends a GPU, shipped or a file, with other values: value and source by path."""
+    lines = [f"extends = {_literal(base)}", f"description = {_literal(description)}"]
+    section = None
+    for path in _fields():  # in their order
+        if path not in changed:
+            continue
+        where, _, name = path.rpartition(".")
+        if where != section:
+            lines.append(f"\n[{where}]" if where else "")
+            section = where
+        value, source = changed[path]
+        lines.append(f"{name} = {{ value = {_literal(value)}, source = {_literal(source)} }}")
+    return "\n".join(lines) + "\n"
+
+
 def to_toml(spec: Spec) -> str:
     """The specification as a complete file, with the source of each value."""
     lines: list[str] = []
-
-    def literal(value: Any) -> str:
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, str):
-            return json.dumps(value, ensure_ascii=False).replace(
-                "\x7f", "\\u007f"
-            )  # TOML's escapes are JSON's
-        if isinstance(value, list):
-            return "[" + ", ".join(literal(item) for item in value) + "]"
-        return repr(value)
 
     def section(table: dict[str, Any], prefix: str) -> None:
         own = {key: value for key, value in table.items() if not isinstance(value, dict)}
@@ -448,13 +499,13 @@ def to_toml(spec: Spec) -> str:
             lines.append(f"\n[{prefix[:-1]}]")
         # A source in a section also covers the sections below: those name their own.
         if common is not None and prefix:
-            lines.append(f"source = {literal(common)}")
+            lines.append(f"source = {_literal(common)}")
         for key, value in own.items():
             source = spec.sources.get(prefix + key)
             if source is None or (source == common and prefix):
-                lines.append(f"{key} = {literal(value)}")
+                lines.append(f"{key} = {_literal(value)}")
             else:
-                lines.append(f"{key} = {{ value = {literal(value)}, source = {literal(source)} }}")
+                lines.append(f"{key} = {{ value = {_literal(value)}, source = {_literal(source)} }}")
         for key, value in table.items():
             if isinstance(value, dict):
                 section(value, f"{prefix}{key}.")

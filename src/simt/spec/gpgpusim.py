@@ -76,6 +76,16 @@ _HOST_LINKS = (
     (75, 13100, "PCIe 3.0 x16: [R] 13.1 GB/s to an RTX 2080 Ti (bandwidthTest, Helixer issue 22)"),
     (0, 12150, "PCIe 3.0 x16: [R] 12.15 GB/s to a P100 (bandwidthTest, gearshifft pull request 82)"),
 )
+# Links to other devices are not part of configurations.
+_PEER_LINK = {
+    "bandwidth": (0, "not part of the configuration: the link to the host"),
+    "latency": (
+        13500,
+        "[R] 13.4 to 14.4 us between two TITAN RTX, which have no P2P, through the host's memory "
+        "(wohlbier/gpu-micro, from p2pBandwidthLatencyTest)",
+    ),
+    "access_latency": (642, "assumed: as over the NVLink of an H100; nothing is published for PCIe"),
+}
 _COPY_LATENCY = (
     1400,
     "[R] shortest copies of ArborX in nvprof (issue 230): 1.41 us to the device, 1.54 us from it",
@@ -194,6 +204,10 @@ def from_gpgpusim(
     """
     path = Path(gpgpusim_config)
     options = _Options(path)
+    if "-trace_opcode_latency_initiation_int" in options and "-gpgpu_cache:dl1" not in options:
+        raise SpecError(
+            f"{path}: holds latencies only, as a trace.config; name the gpgpusim.config before it"
+        )
     trace = None if trace_config is None else _Options(Path(trace_config))
     values = _Values(options)
     name = name or path.resolve().parent.name or path.stem
@@ -247,6 +261,8 @@ def _machine(options: _Options, values: _Values) -> None:
     values.put("host_link.bandwidth", bandwidth, f"addition: {source}")
     latency, source = _COPY_LATENCY
     values.put("host_link.latency", latency, f"addition: {source}")
+    for field, (number, source) in _PEER_LINK.items():
+        values.put(f"peer_link.{field}", number, f"addition: {source}")
     clusters, source = options.read("-gpgpu_n_clusters", "10", int)
     cores, _ = options.read("-gpgpu_n_cores_per_cluster", "3", int)
     values.put("sm.count", clusters * cores, source + " times -gpgpu_n_cores_per_cluster")
@@ -427,7 +443,7 @@ def _specialized_unit(text: str) -> tuple[str | None, int]:
 
 
 def _cache_string(text: str) -> dict[str, Any]:
-    """Values of a cache string of Accel-Sim: port_bytes, and those of `Cache` without dirty_threshold."""
+    """Values of a cache string of Accel-Sim: port_bytes, and those of `Cache` but for dirty lines."""
     groups = _parts(text, ",", 4, "<geometry>,<policies>,<MSHRs>,<miss queue>")
     geometry = groups[0].split(":")
     if geometry[0] not in ("N", "S"):
@@ -454,9 +470,10 @@ def _cache_string(text: str) -> dict[str, Any]:
 
 
 def _cache(path: str, cache: dict[str, Any], source: str, values: _Values, dirty: tuple[int, str]) -> None:
-    for field in (name for name in Cache.model_fields if name != "dirty_threshold"):
+    for field in (name for name in Cache.model_fields if not name.startswith("dirty_")):
         values.put(f"{path}.{field}", cache[field], source)
     values.put(f"{path}.dirty_threshold", *dirty)
+    values.put(f"{path}.dirty_limit", 100, "mechanism of Accel-Sim: lines are written back when evicted")
 
 
 def _read_only_cache(path: str, cache: dict[str, Any], source: str, values: _Values) -> None:
@@ -500,6 +517,7 @@ def _sm_memory(options: _Options, values: _Values) -> None:
     for memory in ("l1", "shared_memory"):
         values.put(f"{memory}.access_interval", 1, "mechanism of Accel-Sim: as soon as the register is free")
     values.put("l1.line_interval", 0, "mechanism of Accel-Sim: data take no time")
+    values.put("shared_memory.pass_interval", 1, "mechanism of Accel-Sim: a cycle for each pass")
     values.put("shared_memory.atomic_interval", 0, "mechanism of Accel-Sim: as loads")
     values.put("shared_memory.operand_bandwidth", 0, "mechanism of Accel-Sim: operands take no bandwidth")
 

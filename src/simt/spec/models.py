@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import PrivateAttr, model_validator
+from pydantic import BaseModel, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
-from simt.errors import SpecError
 from simt.spec.checks import SECTOR_BYTES, problems
 from simt.spec.sections import SpecFields
+
+if TYPE_CHECKING:
+    from simt.spec.native import NativeSpec
 
 __all__ = ["SECTOR_BYTES", "Spec"]
 
@@ -39,8 +41,16 @@ class Spec(SpecFields):
 
     @property
     def hash(self) -> str:
-        """SHA-256 (hex) of all values that timing depends on: the same for equal machines."""
-        values = {path: value for path, value in self.leaves() if path not in _NOT_TIMING}
+        """SHA-256 (hex) of all values that timing depends on: the same for equal machines.
+
+        A field with its value for "not given" does not count: one that is added later changes no hash.
+        """
+        absent = dict(self.absent_values())
+        values = {
+            path: value
+            for path, value in self.leaves()
+            if path not in _NOT_TIMING and (path not in absent or value != absent[path])
+        }
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     def values(self) -> dict[str, Any]:
@@ -58,6 +68,20 @@ class Spec(SpecFields):
                     yield prefix + key, value
 
         return walk("", self.values())
+
+    @classmethod
+    def absent_values(cls) -> Iterator[tuple[str, Any]]:
+        """Path and value of each field that a file need not give."""
+
+        def walk(prefix: str, section: type[BaseModel]) -> Iterator[tuple[str, Any]]:
+            for name, field in section.model_fields.items():
+                kind = field.annotation
+                if isinstance(kind, type) and issubclass(kind, BaseModel):
+                    yield from walk(f"{prefix}{name}.", kind)
+                elif not field.is_required():
+                    yield prefix + name, field.default
+
+        return walk("", cls)
 
     def differences(self, other: Spec) -> list[tuple[str, Any, Any]]:
         """Path, value here and value there of each field that differs, name and description aside."""
@@ -84,39 +108,9 @@ class Spec(SpecFields):
         """Bytes of the L2 that can be set aside for persisting accesses."""
         return min(self.l2.persisting_kib << 10, self.l2_lines * self.l2.slice.line_bytes)
 
-    def native(self, policy: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """The dict from which the engine makes its `simt::Spec`.
-
-        Args:
-            policy: addresses of compiled policy functions: `scheduler`, `l1_replacement`, `l2_replacement`,
-                `slice_hash` (signatures: engine/timing/policy.hpp).
-
-        Raises:
-            SpecError: a policy is `custom` without a function, or a function is given for one that is not.
-        """
-        choices = {
-            "scheduler": ("sm.scheduler.policy", self.sm.scheduler.policy),
-            "l1_replacement": ("l1.cache.replacement", self.l1.cache.replacement),
-            "l2_replacement": ("l2.slice.replacement", self.l2.slice.replacement),
-            "slice_hash": ("address_map.hash", self.address_map.hash),
-        }
-        given = dict(policy or {})
-        if unknown := sorted(set(given) - set(choices)):
-            raise SpecError(
-                f"{self.name}: there is no policy called {unknown[0]!r}; there are {', '.join(choices)}"
-            )
-        for key, (path, value) in choices.items():
-            if value == "custom" and not given.get(key):
-                raise SpecError(
-                    f"{self.name}: {path} is custom but no function was given for policy {key!r}; "
-                    "give one or choose a built-in policy"
-                )
-            if value != "custom" and given.get(key):
-                raise SpecError(
-                    f"{self.name}: a function was given for policy {key!r} but {path} is {value!r}; "
-                    f"set {path}=custom to use it"
-                )
-        return {**self.values(), "policy": {key: given.get(key, 0) for key in choices}}
+    def native(self) -> NativeSpec:
+        """The dict from which the engine makes its `simt::Spec`."""
+        return cast("NativeSpec", self.values())
 
     def __repr__(self) -> str:
         return (

@@ -1,7 +1,7 @@
 """Studies: many simulations described in one file, on one machine or a cluster. See docs/studies.md."""
 
 from simt.study.expression import Expression
-from simt.study.space import Point
+from simt.study.space import StudyPoint
 from simt.study.study import Ran, Study
 
-__all__ = ["Expression", "Point", "Ran", "Study"]
+__all__ = ["Expression", "Ran", "Study", "StudyPoint"]

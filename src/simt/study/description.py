@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from simt.errors import StudyError
 from simt.files import read_toml
 from simt.hints import did_you_mean
+from simt.options import DEFAULT_GPU, GpuOptions
 from simt.study.expression import Expression
 
 Scalar = bool | int | float | str
@@ -41,7 +51,7 @@ Count = Annotated[int, Field(ge=1, le=1 << 31)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
-class Input(_Table):
+class InputTable(_Table):
     """A program or a trace.
 
     input: what `simt run` takes: a file, a folder with a launch list, the name of an example or a workload.
@@ -58,7 +68,7 @@ class Input(_Table):
     files: list[str] = []
 
 
-class Method(_Table):
+class MethodTable(_Table):
     """How much of an input is simulated.
 
     sample: a controller as in `simt run --sample`, and its settings: `photon`, `pkp:paper threshold=0.5`.
@@ -76,7 +86,7 @@ class Method(_Table):
     spread: Count | None = None
 
     @model_validator(mode="after")
-    def _together(self) -> Method:
+    def _together(self) -> MethodTable:
         if (self.sampler is None) != (self.profile is None):
             raise ValueError("sampler and profile go together: a sampler makes a plan of a profile")
         if self.plan is not None and self.sampler is not None:
@@ -94,19 +104,42 @@ def _method(value: Any) -> Any:
     return {"name": "full"} if value == "full" else {"sample": value}
 
 
-class Run(_Table):
+class _Run(_Table):
     """How each point is simulated: options of `simt run`.
 
     timeout: seconds after which a point is given up.
     results: keep the Result of each point, with its launches.
     """
 
-    code: Literal["ptx", "sass"] = "ptx"
-    threads: Count = 1
-    power: bool = False
-    clock: Positive | None = None
-    timeout: Positive | None = None
     results: bool = False
+
+
+# Types of options in TOML, by their type in Python.
+_IN_TOML: Mapping[Any, Any] = {int: Count, float | None: Positive | None}
+OPTIONS: dict[str, Any] = {
+    one.name: (_IN_TOML.get(one.metadata["study"], one.metadata["study"]), one.default)
+    for one in fields(GpuOptions)
+    if one.metadata["study"] is not None
+}
+"""The options of `simt run` that a study can set: type and default."""
+WITHOUT_EFFECT = frozenset({"threads", "timeout"})
+"""Those on which no outcome depends."""
+
+
+def _lists() -> dict[str, Any]:
+    varied = {name: type_ for name, (type_, _) in OPTIONS.items() if name not in WITHOUT_EFFECT}
+    return {
+        name: (Annotated[list[type_], BeforeValidator(_several), Field(min_length=1)] | None, None)  # type: ignore[valid-type]
+        for name, type_ in varied.items()
+    }
+
+
+Run: Any = create_model("Run", __base__=_Run, **OPTIONS)
+Varied: Any = create_model(
+    "Varied",
+    __base__=_Table,
+    **_lists(),
+)
 
 
 class Workers(_Table):
@@ -139,7 +172,7 @@ class Workers(_Table):
         return self
 
 
-class Search(_Table):
+class SearchTable(_Table):
     """What `simt study optimise` looks for, among the values of `set`.
 
     minimise, maximise: expressions; several give a Pareto front. Each is evaluated for each input, GPU,
@@ -159,7 +192,7 @@ class Search(_Table):
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
 
     @model_validator(mode="after")
-    def _something(self) -> Search:
+    def _something(self) -> SearchTable:
         if not self.minimise and not self.maximise:
             raise ValueError("found neither minimise nor maximise, expected an expression such as 'cycles'")
         return self
@@ -173,7 +206,7 @@ class Show(_Table):
     maximise: Formulas = []
 
 
-class Description(_Table):
+class StudyDescription(_Table):
     """The keys of a study file.
 
     inputs: programs and traces. gpus: names or TOML files.
@@ -182,15 +215,16 @@ class Description(_Table):
     set: values that override the specification: each key is a field and its values, or a name and tables of
         fields that change together.
     where: expressions that hold for every point of the study; the others are left out.
+    run: options of `simt run` that hold for all points. options: those of which points have different values.
     results: folder of the results, by default that of the study file with the ending `.results`.
     share: a folder in which finished points are shared with others, besides the cache.
     """
 
     description: str = ""
-    inputs: Annotated[list[Annotated[Input, BeforeValidator(_input)]], Field(min_length=1)]
-    gpus: Annotated[list[str], Field(min_length=1)] = ["qv100"]
-    methods: Annotated[list[Annotated[Method, BeforeValidator(_method)]], Field(min_length=1)] = [
-        Method(name="full")
+    inputs: Annotated[list[Annotated[InputTable, BeforeValidator(_input)]], Field(min_length=1)]
+    gpus: Annotated[list[str], Field(min_length=1)] = [DEFAULT_GPU]
+    methods: Annotated[list[Annotated[MethodTable, BeforeValidator(_method)]], Field(min_length=1)] = [
+        MethodTable(name="full")
     ]
     seeds: Annotated[list[Seed], Field(min_length=1)] = [0]
     set: dict[str, Any] = {}
@@ -198,8 +232,9 @@ class Description(_Table):
     results: str | None = None
     share: str | None = None
     run: Run = Run()
+    options: Varied = Varied()
     workers: Workers = Workers()
-    search: Search | None = None
+    search: SearchTable | None = None
     show: Show = Show()
 
 
@@ -208,13 +243,13 @@ def read_keys(path: Path) -> dict[str, Any]:
     return read_toml(path, "a study", StudyError)
 
 
-def describe(values: Mapping[str, Any], file: str) -> Description:
+def describe(values: Mapping[str, Any], file: str) -> StudyDescription:
     """The description from plain values, as TOML gives them.
 
     file: for messages. Raises StudyError that names file, key, what was found and what was expected.
     """
     try:
-        return Description.model_validate(dict(values))
+        return StudyDescription.model_validate(dict(values))
     except ValidationError as error:
         raise StudyError("\n".join(f"{file}: {line}" for line in _explained(error))) from None
     except (StudyError, RecursionError) as error:
@@ -254,14 +289,15 @@ def _place(location: tuple[Any, ...]) -> str:
 def _known(location: tuple[Any, ...]) -> str:
     """The keys that there are at the place of an unknown one."""
     tables: dict[str, type[BaseModel]] = {
-        "inputs": Input,
-        "methods": Method,
+        "inputs": InputTable,
+        "methods": MethodTable,
         "run": Run,
+        "options": Varied,
         "workers": Workers,
-        "search": Search,
+        "search": SearchTable,
         "show": Show,
     }
-    table = tables[location[0]] if len(location) > 1 else Description
+    table = tables[location[0]] if len(location) > 1 else StudyDescription
     known = list(table.model_fields)
     return did_you_mean(str(location[-1]), known) or f"; there are {', '.join(known)}"
 

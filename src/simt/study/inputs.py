@@ -50,8 +50,11 @@ def identity() -> str:
         for path in _PACKAGE.rglob(pattern)
         if not any(path.is_relative_to(_PACKAGE / part) for part in _NOT_IN_RESULTS)
     )
-    for path in sorted([*sources, *([Path(engine)] if engine else [])]):
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + _bytes_digest(path))
+    files = {path.relative_to(_PACKAGE).as_posix(): path for path in sources}
+    if engine:  # of an editable installation, it is elsewhere
+        files[Path(engine).name] = Path(engine)
+    for name, path in sorted(files.items()):
+        digest.update(name.encode() + _bytes_digest(path))
     return digest.hexdigest()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from simt.run.progress import Reporter, duration
+from simt.progress import Reporter, duration
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,11 @@ class Report:
         wanted = wanted or [Objective(Expression("cycles"))]
         columns = columns or described.show.columns
         if not columns:
-            names = ["cycles", *(["joules"] if described.run.power else []), *(each.name for each in wanted)]
+            names = [
+                "cycles",
+                *(["joules"] if True in (described.options.power or [described.run.power]) else []),
+                *(each.name for each in wanted),
+            ]
             columns = [Expression(name) for name in dict.fromkeys(names)]
         return cls(study, columns, wanted)
 

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
-from simt.study.simulation import Outcome, failed
+from simt.study.simulation import PointOutcome, failed
 from simt.study.workers import NodeLost, Submit, WorkerLost
 
 _NODE_LOSSES = 3  # of a task, before its points fail
@@ -45,14 +45,14 @@ class Schedule:
         submit: Submit,
         workers: int,
         batch_seconds: float,
-        finished: Callable[[list[tuple[Job, Outcome]]], None],
+        finished: Callable[[list[tuple[Job, PointOutcome]]], None],
         waiting: Callable[[], None],
     ) -> None:
         self._submit, self._workers, self._batch_seconds = submit, workers, batch_seconds
         self._finished, self._waiting = finished, waiting
         self._queue: deque[Job] = deque()
         self._alone: deque[Job] = deque()  # of a task that was lost: one of them may be to blame
-        self._running: dict[Future[list[Outcome]], list[Job]] = {}
+        self._running: dict[Future[list[PointOutcome]], list[Job]] = {}
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._start = time.monotonic()
@@ -99,9 +99,9 @@ class Schedule:
             batch.append(self._queue.popleft())
         return batch
 
-    def _take(self, done: Iterable[Future[list[Outcome]]], lost: bool = True) -> None:
+    def _take(self, done: Iterable[Future[list[PointOutcome]]], lost: bool = True) -> None:
         """Takes what has ended. lost: also decides about tasks that did not come back."""
-        ended: list[tuple[Job, Outcome]] = []
+        ended: list[tuple[Job, PointOutcome]] = []
         problem: BaseException | None = None
         for future in list(done):
             batch, error = self._running.pop(future), future.exception()
@@ -123,14 +123,14 @@ class Schedule:
         if problem is not None:
             raise problem
 
-    def _blamed(self, batch: Sequence[Job], error: str) -> list[tuple[Job, Outcome]]:
+    def _blamed(self, batch: Sequence[Job], error: str) -> list[tuple[Job, PointOutcome]]:
         """A worker died. A job that was alone is blamed; of several each runs alone."""
         if len(batch) == 1:
             return [(batch[0], failed(error))]
         self._alone.extend(batch)
         return []
 
-    def _again(self, batch: Sequence[Job], error: str) -> list[tuple[Job, Outcome]]:
+    def _again(self, batch: Sequence[Job], error: str) -> list[tuple[Job, PointOutcome]]:
         for job in batch:
             job.losses += 1
         self._alone.extend(job for job in batch if job.losses < _NODE_LOSSES)

@@ -18,13 +18,13 @@ import polars as pl
 from simt.errors import StudyError
 from simt.extras import explained
 from simt.study.analysis import Objective, across, non_dominated, objectives, with_specification
-from simt.study.description import Search
+from simt.study.description import SearchTable
 from simt.study.progress import StudyProgress, reporting
 from simt.study.simulation import DONE
-from simt.study.space import Axis, Point, Value
+from simt.study.space import Axis, AxisValue, StudyPoint
 
 if TYPE_CHECKING:
-    from simt.study.study import Report, Session, Study
+    from simt.study.study import Report, Study, StudySession
 
 _WORST = 1e300
 """The value of what has none. Its constraint is violated, so that samplers do not compare it."""
@@ -89,7 +89,7 @@ def search(study: Study, progress: Report) -> Found:
 
 
 class _Searching:
-    def __init__(self, study: Study, given: Search, axes: Sequence[Axis]) -> None:
+    def __init__(self, study: Study, given: SearchTable, axes: Sequence[Axis]) -> None:
         self._space, self._given, self._axes = study.space, given, axes
         self._objectives = tuple(objectives(given.minimise, given.maximise))
         self._size = 1
@@ -99,7 +99,7 @@ class _Searching:
         self._excess: dict[tuple[int, ...], list[float]] = {}
         self._simulated = self._reused = 0
 
-    def run(self, session: Session, report: Any) -> Found:
+    def run(self, session: StudySession, report: Any) -> Found:
         """Chooses, simulates and tells until there are enough trials, or all assignments have been tried."""
         asked, optuna_study = 0, self._begin()
         distributions = {axis.name: _distribution(axis) for axis in self._axes}
@@ -136,10 +136,10 @@ class _Searching:
             return optuna.create_study(directions=directions, sampler=sampler[given.sampler]())
 
     def _simulate(
-        self, keys: Mapping[tuple[int, ...], None], session: Session, report: Any, asked: int
+        self, keys: Mapping[tuple[int, ...], None], session: StudySession, report: Any, asked: int
     ) -> None:
         """Makes trials of assignments: simulates the points of those inside the constraints."""
-        points: dict[tuple[int, ...], list[Point]] = {}
+        points: dict[tuple[int, ...], list[StudyPoint]] = {}
         for key in keys:
             try:
                 points[key] = self._space.at(self._values(key))
@@ -173,7 +173,7 @@ class _Searching:
     def _nothing(self) -> tuple[None, ...]:
         return (None,) * len(self._objectives)
 
-    def _values(self, key: tuple[int, ...]) -> list[Value]:
+    def _values(self, key: tuple[int, ...]) -> list[AxisValue]:
         """One value of each axis of the study; axes with one value only are not searched."""
         chosen = dict(zip((axis.name for axis in self._axes), key, strict=True))
         return [axis.values[chosen.get(axis.name, 0)] for axis in self._space.axes]
@@ -181,7 +181,7 @@ class _Searching:
     def _shown(self, key: tuple[int, ...]) -> dict[str, Any]:
         return {axis.name: axis.values[i].shown for axis, i in zip(self._axes, key, strict=True)}
 
-    def _known_excess(self, points: Sequence[Point]) -> float:
+    def _known_excess(self, points: Sequence[StudyPoint]) -> float:
         """By how much constraints are violated that need no simulation; 0 if none is."""
         total = 0.0
         for constraint in self._given.within:

@@ -16,7 +16,7 @@ from simt.errors import SimtError, StudyError
 from simt.result import Result
 from simt.result.columns import compact, expanded
 from simt.study.inputs import identity
-from simt.study.space import Work, controller_of
+from simt.study.space import PointWork, controller_of
 
 if TYPE_CHECKING:
     from simt.sampling import Plan
@@ -25,7 +25,7 @@ DONE, FAILED = "done", "failed"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PointOutcome:
     """What came of a point, or of a piece of one.
 
     status: "done" or "failed"; then `error` says why.
@@ -42,12 +42,14 @@ class Outcome:
     finished: str = ""
 
 
-def failed(error: str) -> Outcome:
+def failed(error: str) -> PointOutcome:
     """The outcome of a point whose process did not return one."""
-    return Outcome(FAILED, error, finished=_now())
+    return PointOutcome(FAILED, error, finished=_now())
 
 
-def run_batch(simulate: Callable[[Any], Outcome], works: Sequence[Any], installation: str) -> list[Outcome]:
+def run_batch(
+    simulate: Callable[[Any], PointOutcome], works: Sequence[Any], installation: str
+) -> list[PointOutcome]:
     """One task: simulates several points, one after the other. An exception ends a point, not the batch.
 
     installation: the `identity` of simt that the study counts on.
@@ -63,16 +65,16 @@ def run_batch(simulate: Callable[[Any], Outcome], works: Sequence[Any], installa
     return [_timed(simulate, work) for work in works]
 
 
-def _timed(simulate: Callable[[Any], Outcome], work: Any) -> Outcome:
+def _timed(simulate: Callable[[Any], PointOutcome], work: Any) -> PointOutcome:
     start = time.monotonic()
     try:
         outcome = simulate(work)
     except SimtError as error:
-        outcome = Outcome(FAILED, str(error))
+        outcome = PointOutcome(FAILED, str(error))
     except MemoryError:
-        outcome = Outcome(FAILED, "the memory of the worker does not suffice")
+        outcome = PointOutcome(FAILED, "the memory of the worker does not suffice")
     except (Exception, SystemExit) as error:  # of the program
-        outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
+        outcome = PointOutcome(FAILED, f"{type(error).__name__}: {error}")
     seconds = time.monotonic() - start
     return replace(outcome, wall_seconds=seconds, host=platform.node(), finished=_now())
 
@@ -81,7 +83,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def simulate_work(work: Work) -> Outcome:
+def simulate_work(work: PointWork) -> PointOutcome:
     """Simulates a point, or a piece of one. Raises whatever the simulation raises."""
     from simt.spec import load_spec
 
@@ -99,10 +101,7 @@ def simulate_work(work: Work) -> Outcome:
         plan = Plan.from_json(work.plan)
     controller = None if work.sample is None else controller_of(work.sample)[0]
     options: dict[str, Any] = {
-        "threads": work.threads,
-        "power": work.power,
-        "clock": work.clock,
-        "timeout": work.timeout,
+        **work.options,
         "controller": controller,
     }
     if work.trace:
@@ -116,18 +115,16 @@ def simulate_work(work: Work) -> Outcome:
     if not result.launches:
         raise StudyError("no kernel was launched")
     kept = encoded(result) if work.keep or work.piece is not None else None
-    return Outcome(DONE, values=measured(result), result=kept)
+    return PointOutcome(DONE, values=measured(result), result=kept)
 
 
-def _executed(work: Work, spec: Any, plan: Any, options: Mapping[str, Any]) -> Result:
+def _executed(work: PointWork, spec: Any, plan: Any, options: Mapping[str, Any]) -> Result:
     from simt.gpu import GPU
     from simt.program import find_program, run_program
 
-    if work.piece is not None:
-        plan = [position + 1 for position in work.piece]  # launches of programs count from 1
     program = find_program(Path(work.input))
     assert program is not None
-    gpu = GPU(spec, code=work.code, plan=plan, **options)  # type: ignore[arg-type]
+    gpu = GPU(spec, plan=plan, **options)
     driver = None if work.driver is None else Path(work.driver)
     run_program(program, gpu, driver, work.size, seed=work.seed)
     gpu.synchronize()

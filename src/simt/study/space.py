@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from simt.errors import SimtError, SpecError, StudyError
 from simt.names import shortened
+from simt.options import TraceOptions
 from simt.program import find_program
-from simt.study.description import Description, Input, Method, Scalar, Setting
+from simt.study.description import (
+    OPTIONS,
+    WITHOUT_EFFECT,
+    InputTable,
+    MethodTable,
+    Scalar,
+    Setting,
+    StudyDescription,
+)
 from simt.study.expression import Expression
 from simt.study.inputs import digest_class, digest_files, identity, sources, takes_seed
 from simt.workloads import Workload
@@ -28,7 +37,7 @@ MOST_POINTS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Value:
+class AxisValue:
     """A value of an axis: as the table shows it, and the fields of the specification that it sets."""
 
     shown: Scalar
@@ -41,17 +50,18 @@ class Axis:
     together."""
 
     name: str
-    values: tuple[Value, ...]
+    values: tuple[AxisValue, ...]
 
 
 @dataclass(frozen=True)
-class Work:
+class PointWork:
     """All that a worker needs to simulate a point, or a piece of one.
 
     input: an absolute path, or the name of an example or a workload. trace: whether it is a trace.
     gpu, overrides: the specification, whose hash is `spec_hash`.
     plan: the JSON of a plan. sample: a controller with its settings. seed: None where nothing takes one.
-    piece: positions of the launches to simulate, from 0; None for the whole point.
+    options: of `simt run`, by name.
+    piece: numbers of the launches to simulate, from 1; None for the whole point.
     """
 
     input: str
@@ -65,17 +75,13 @@ class Work:
     plan: str | None
     sample: str | None
     seed: int | None
-    code: str
-    threads: int
-    power: bool
-    clock: float | None
-    timeout: float | None
+    options: Mapping[str, Any]
     keep: bool
     piece: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Point:
+class StudyPoint:
     """One simulation of a study.
 
     columns: what identifies it in tables. work: what is to be done.
@@ -85,7 +91,7 @@ class Point:
     """
 
     columns: Mapping[str, Scalar]
-    work: Work = field(repr=False)
+    work: PointWork = field(repr=False)
     specification: str = field(repr=False)
     input_hash: str = field(repr=False)
     digest: str
@@ -105,13 +111,13 @@ class Point:
             if key != "seed"
         )
 
-    def pieces(self) -> list[Work]:
+    def pieces(self) -> list[PointWork]:
         """The work in pieces of `spread` launches each; the whole in one if it is not to be spread."""
         if self.spread is None:
             return [self.work]
-        positions = _positions(self.work)
-        cuts = range(0, len(positions), self.spread)
-        return [replace(self.work, piece=tuple(positions[i : i + self.spread])) for i in cuts]
+        numbers = [position + 1 for position in _positions(self.work)]
+        cuts = range(0, len(numbers), self.spread)
+        return [replace(self.work, piece=tuple(numbers[i : i + self.spread])) for i in cuts]
 
 
 class Space:
@@ -122,7 +128,7 @@ class Space:
     Raises SimtError where an input, a plan, a profile or a specification cannot be read.
     """
 
-    def __init__(self, description: Description, folder: Path, file: str) -> None:
+    def __init__(self, description: StudyDescription, folder: Path, file: str) -> None:
         self.description, self._folder, self._file = description, folder, file
         self.axes = _axes(description.set, file)
         names = [_input_name(each) for each in description.inputs]
@@ -132,29 +138,60 @@ class Space:
         methods = [_method_name(each) for each in description.methods]
         self.methods = dict(zip(_distinct(methods, f"{file}: methods"), description.methods, strict=True))
         self.size = len(self.inputs) * len(self.gpus) * len(self.methods) * len(description.seeds)
-        for axis in self.axes:
-            self.size *= len(axis.values)
+        self._varied = {
+            name: values for name, values in description.options.model_dump().items() if values is not None
+        }
+        _without_repeats(description.seeds, f"{file}: seeds")
+        for name, values in self._varied.items():
+            _without_repeats(values, f"{file}: options.{name}")
+        if twice := self._varied.keys() & description.run.model_fields_set:
+            raise StudyError(f"{file}: options.{min(twice)}: run.{min(twice)} sets it, too")
+        for values in (*(axis.values for axis in self.axes), *self._varied.values()):
+            self.size *= len(values)
         self._read: dict[tuple[str, tuple[Any, ...]], Any] = {}
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[StudyPoint]:
         """Those for which all constraints hold, in the order of the product: the last axis changes first.
 
-        Of several that are the same simulation, such as those of seeds that nothing takes, only the first.
+        Of several that differ only in seeds or options that nothing takes, only the first. Raises StudyError
+        for others that are the same simulation: a table would have one row for them.
         """
         if self.size > MOST_POINTS:
             raise StudyError(f"{self._file}: {self.size:,} points, expected at most {MOST_POINTS:,}")
-        found: dict[str, Point] = {}
+        found: dict[str, StudyPoint] = {}
         for point in self._product([axis.values for axis in self.axes]):
-            found.setdefault(point.digest, point)
+            if (first := found.setdefault(point.digest, point)) is not point:
+                self._refuse_same(first, point)
         if not found:
             raise StudyError(f"{self._file}: where leaves out all {self.size:,} points")
         return list(found.values())
 
-    def at(self, chosen: Sequence[Value]) -> list[Point]:
+    def _refuse_same(self, first: StudyPoint, second: StudyPoint) -> None:
+        """Raises StudyError for two points of one digest, unless nothing takes what they differ in."""
+        untaken = {"seed", *(self._varied.keys() - second.work.options.keys())}
+        differ = {key for key in second.columns if first.columns[key] != second.columns[key]} - untaken
+        if not differ:
+            return
+        places = {"input": "inputs", "gpu": "gpus", "method": "methods"}
+        places |= {axis.name: f"set.{axis.name}" for axis in self.axes}
+        places |= {name: f"options.{name}" for name in self._varied}
+        where = ", ".join(places[key] for key in second.columns if key in differ)
+        one, other = (
+            ", ".join(repr(value) for key, value in point.columns.items() if key in differ)
+            for point in (first, second)
+        )
+        both = ", ".join(
+            f"{key}={value}" for key, value in second.columns.items() if key not in differ | untaken
+        )
+        raise StudyError(
+            f"{self._file}: {where}: {one} and {other} are the same simulation ({both}); leave one out"
+        )
+
+    def at(self, chosen: Sequence[AxisValue]) -> list[StudyPoint]:
         """The points with one value of each axis, which `where` may leave none of."""
         return list(self._product([(value,) for value in chosen]))
 
-    def of(self, columns: Mapping[str, Any]) -> Point | None:
+    def of(self, columns: Mapping[str, Any]) -> StudyPoint | None:
         """The point that these columns identify; None if the study has none."""
         chosen = [
             next((value for value in axis.values if value.shown == columns.get(axis.name)), None)
@@ -163,35 +200,60 @@ class Space:
         values = [value for value in chosen if value is not None]
         name, gpu, method, seed = (columns.get(key) for key in OWN_COLUMNS)
         known = name in self.inputs and gpu in self.gpus and method in self.methods
+        options = {key: columns.get(key) for key in self._varied}
+        known = known and all(value in self._varied[key] for key, value in options.items())
         if len(values) < len(self.axes) or not known or seed not in self.description.seeds:
             return None
-        point = self._point(str(name), str(gpu), values, str(method), int(seed))
+        point = self._point(str(name), str(gpu), values, options, str(method), int(seed))
         return point if self._wanted(point) else None
 
-    def specification(self, gpu: str, chosen: Sequence[Value]) -> Spec:
+    def specification(self, gpu: str, chosen: Sequence[AxisValue]) -> Spec:
         """Of one of the study's GPUs with these values. Raises SpecError."""
         from simt.spec import load_spec
 
         base = self._once("gpus", (gpu,), lambda: load_spec(self._gpu(gpu)))
-        return load_spec(base, _merged(chosen))
+        return load_spec(base, self._overrides(chosen))
 
-    def _product(self, values: Sequence[Sequence[Value]]) -> Iterator[Point]:
+    def _overrides(self, chosen: Sequence[AxisValue]) -> dict[str, Setting]:
+        """All values that are chosen. Files of policies have absolute paths, for workers elsewhere."""
+        from simt.policy.outside import located
+        from simt.spec import policy_fields
+
+        merged = {path: value for each in chosen for path, value in each.overrides.items()}
+        for path in merged.keys() & set(policy_fields()):
+            merged[path] = located(str(merged[path]), self._folder)
+        return merged
+
+    def _product(self, values: Sequence[Sequence[AxisValue]]) -> Iterator[StudyPoint]:
         for name, gpu in product(self.inputs, self.gpus):
             for chosen in product(*values):
-                for method, seed in product(self.methods, self.description.seeds):
-                    point = self._point(name, gpu, chosen, method, seed)
+                for options, method, seed in product(self._options(), self.methods, self.description.seeds):
+                    point = self._point(name, gpu, chosen, options, method, seed)
                     if self._wanted(point):
                         yield point
 
-    def _wanted(self, point: Point) -> bool:
+    def _options(self) -> Iterator[dict[str, Any]]:
+        """Each combination of the options that points differ in."""
+        for values in product(*self._varied.values()):
+            yield dict(zip(self._varied, values, strict=True))
+
+    def _wanted(self, point: StudyPoint) -> bool:
         return all(_holds(each, point, self._file) for each in self.description.where)
 
-    def _point(self, name: str, gpu: str, chosen: Sequence[Value], method: str, seed: int) -> Point:
+    def _point(
+        self,
+        name: str,
+        gpu: str,
+        chosen: Sequence[AxisValue],
+        varied: Mapping[str, Any],
+        method: str,
+        seed: int,
+    ) -> StudyPoint:
         run, given = self.description.run, self.inputs[name]
         columns: dict[str, Scalar] = {"input": name, "gpu": gpu}
         columns |= {axis.name: value.shown for axis, value in zip(self.axes, chosen, strict=True)}
-        columns |= {"method": method, "seed": seed}
-        overrides = _merged(chosen)
+        columns |= {**varied, "method": method, "seed": seed}
+        overrides = self._overrides(chosen)
         try:
             spec_hash, specification = self._once(
                 "", (gpu, json.dumps(overrides)), lambda: _written(self.specification(gpu, chosen))
@@ -209,7 +271,9 @@ class Space:
                 f"{self._file}: {name} with {method}: spread needs a plan or a trace, found a program "
                 "without a plan"
             )
-        work = Work(
+        of_trace = TraceOptions.__dataclass_fields__
+        options = {key: varied.get(key, getattr(run, key)) for key in OPTIONS if not trace or key in of_trace}
+        work = PointWork(
             input=path,
             trace=trace,
             driver=None if given.driver is None else str(self._path(given.driver)),
@@ -221,22 +285,18 @@ class Space:
             plan=plan,
             sample=sample,
             seed=seed if seeded else None,
-            code=run.code,
-            threads=run.threads,
-            power=run.power,
-            clock=run.clock,
-            timeout=run.timeout,
+            options=options,
             keep=run.results,
         )
         depends = [
             identity(),
             digest,
-            [given.size, given.kernels, run.code, run.power, run.clock],
+            [given.size, given.kernels, {k: v for k, v in options.items() if k not in WITHOUT_EFFECT}],
             specification,
             [plan, sample, code, how.spread, work.seed],
         ]
-        content = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
-        return Point(columns, work, specification, digest, content, how.spread)
+        content = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()
+        return StudyPoint(columns, work, specification, digest, content, how.spread)
 
     def _once(self, place: str, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
         """What is read for a key of the study, which errors name; "" where they are raised as they are."""
@@ -257,7 +317,7 @@ class Space:
     def _path(self, text: str) -> Path:
         return (self._folder / text).absolute()
 
-    def _input(self, given: Input, name: str) -> tuple[str, bool, str, bool]:
+    def _input(self, given: InputTable, name: str) -> tuple[str, bool, str, bool]:
         """Path or name, whether it is a trace, the hash of its contents, and whether it takes a seed."""
         from simt.trace import open_trace
         from simt.trace.trace import LIST_NAMES
@@ -282,7 +342,7 @@ class Space:
         script = driver or (place if place.suffix == ".py" else place.with_suffix(".py"))
         return str(place), False, digest_files([*files_of, *further], place.parent), takes_seed(script)
 
-    def _plan(self, method: Method, seed: int) -> str | None:
+    def _plan(self, method: MethodTable, seed: int) -> str | None:
         """The JSON of the plan that a method asks for."""
         if method.plan is None and method.sampler is None:
             return None
@@ -332,10 +392,9 @@ def _axes(table: Mapping[str, Any], file: str) -> tuple[Axis, ...]:
             if wrong := [value for value in values if not _is_setting(value)]:
                 raise StudyError(f"{place}: found {wrong[0]!r}, expected {_SETTINGS}")
             found = tuple(
-                Value(shown, {name: value}) for shown, value in zip(_alike(values), values, strict=True)
+                AxisValue(shown, {name: value}) for shown, value in zip(_alike(values), values, strict=True)
             )
-        if len({json.dumps(value.shown) for value in found}) != len(found):
-            raise StudyError(f"{place}: a value occurs twice")
+        _without_repeats([value.shown for value in found], place, values)
         for path in dict.fromkeys(path for value in found for path in value.overrides):
             if path not in fields:
                 _refuse_field(path, place)
@@ -373,7 +432,7 @@ def _refuse_field(path: str, place: str) -> None:
         raise StudyError(f"{place}: {str(error).partition('override ')[2]}") from None
 
 
-def _bundle(table: Mapping[str, Any], place: str) -> Value:
+def _bundle(table: Mapping[str, Any], place: str) -> AxisValue:
     """Fields that change together: `{ name = "half", sm.count = 40, ... }`."""
     fields = flattened(table)
     shown = fields.pop("name", None)
@@ -381,21 +440,17 @@ def _bundle(table: Mapping[str, Any], place: str) -> Value:
         raise StudyError(f"{place}: found name {shown!r}, expected text that the table shows")
     if wrong := [key for key, value in fields.items() if not _is_setting(value)]:
         raise StudyError(f"{place}.{wrong[0]}: expected {_SETTINGS}")
-    return Value(shown, fields)
+    return AxisValue(shown, fields)
 
 
-def _merged(chosen: Sequence[Value]) -> dict[str, Setting]:
-    return {path: value for each in chosen for path, value in each.overrides.items()}
-
-
-def _holds(constraint: Expression, point: Point, file: str) -> bool:
+def _holds(constraint: Expression, point: StudyPoint, file: str) -> bool:
     try:
         return constraint.holds(point.row)
     except StudyError as error:
         raise StudyError(f"{file}: where: {error}") from None
 
 
-def _input_name(given: Input) -> str:
+def _input_name(given: InputTable) -> str:
     path = Path(given.input)
     if given.name:
         return given.name
@@ -403,9 +458,20 @@ def _input_name(given: Input) -> str:
     return stem if given.size is None else f"{stem}-{given.size}"
 
 
-def _method_name(method: Method) -> str:
+def _method_name(method: MethodTable) -> str:
     parts = [Path(method.plan).stem if method.plan else method.sampler, method.sample]
     return method.name or " ".join(part for part in parts if part) or "full"
+
+
+def _without_repeats(values: Sequence[Any], place: str, given: Sequence[Any] | None = None) -> None:
+    """Raises StudyError that names two equal values. given: as the study has them."""
+    written = [repr(value) for value in given or values]
+    first: dict[str, str] = {}
+    for value, text in zip(values, written, strict=True):
+        before = first.setdefault(json.dumps(value), text)
+        if before is not text:
+            found = f"{text} occurs twice" if before == text else f"{before} and {text} are the same value"
+            raise StudyError(f"{place}: {found}; leave one out")
 
 
 def _distinct(names: list[str], place: str) -> list[str]:
@@ -432,7 +498,7 @@ def controller_of(sample: str) -> tuple[Any, list[str]]:
     return make(method, settings), settings
 
 
-def _positions(work: Work) -> list[int]:
+def _positions(work: PointWork) -> list[int]:
     """The launches of a point that is spread, by their positions from 0."""
     from simt.run.planned import planned
     from simt.sampling import Plan

@@ -29,8 +29,8 @@ from simt.errors import StudyError
 from simt.files import replacing, require_folder
 from simt.result.counters import COUNTERS
 from simt.study.inputs import identity
-from simt.study.simulation import DONE, Outcome
-from simt.study.space import Axis, Point
+from simt.study.simulation import DONE, PointOutcome
+from simt.study.space import Axis, StudyPoint
 from simt.version import __version__
 
 # What is known of a point without running it, besides the columns that identify it.
@@ -92,7 +92,7 @@ class Store:
             self._tidy()
             yield
 
-    def status(self, point: Point) -> str | None:
+    def status(self, point: StudyPoint) -> str | None:
         """Of a point that has ended, while this process holds the folder; None for others."""
         return self._statuses.get(point.digest)
 
@@ -111,7 +111,7 @@ class Store:
             "point", keep="first", maintain_order=True
         )
 
-    def begin(self, points: Collection[Point]) -> None:
+    def begin(self, points: Collection[StudyPoint]) -> None:
         """Makes the columns of all parts this study's, and moves rows of points that it lacks to `former`."""
         wanted = {point.digest: point for point in points}
         parts = self._parts()
@@ -138,7 +138,7 @@ class Store:
             if part != target:
                 part.unlink()
 
-    def add(self, outcomes: Sequence[tuple[Point, Outcome]]) -> None:
+    def add(self, outcomes: Sequence[tuple[StudyPoint, PointOutcome]]) -> None:
         """Writes rows as one part, and merges parts when there are many."""
         self._append(pl.DataFrame([self._row(*each) for each in outcomes], schema=self.schema))
         for point, outcome in outcomes:
@@ -149,7 +149,7 @@ class Store:
         if len(loose) >= _MERGED:
             self._merge(loose)
 
-    def find(self, points: Collection[Point]) -> int:
+    def find(self, points: Collection[StudyPoint]) -> int:
         """Takes rows of finished points over from `former` and from what is shared. Returns their number."""
         wanted = {point.digest: point for point in points}
         places = [self.folder / "former", *self._shared()]
@@ -188,20 +188,20 @@ class Store:
 
     # --- pieces -----------------------------------------------------------------------------------------
 
-    def pieces(self, point: Point) -> dict[int, bytes]:
+    def pieces(self, point: StudyPoint) -> dict[int, bytes]:
         """The finished pieces of a point, by their number."""
         place = self.folder / "pieces" / point.digest
         return {int(file.stem): file.read_bytes() for file in sorted(place.glob("*.json"))}
 
-    def add_piece(self, point: Point, number: int, result: bytes) -> None:
+    def add_piece(self, point: StudyPoint, number: int, result: bytes) -> None:
         _write_bytes(self.folder / "pieces" / point.digest / f"{number:06}.json", result)
 
-    def forget_pieces(self, point: Point) -> None:
+    def forget_pieces(self, point: StudyPoint) -> None:
         shutil.rmtree(self.folder / "pieces" / point.digest, ignore_errors=True)
 
     # --- parts ------------------------------------------------------------------------------------------
 
-    def _row(self, point: Point, outcome: Outcome) -> dict[str, Any]:
+    def _row(self, point: StudyPoint, outcome: PointOutcome) -> dict[str, Any]:
         return {
             **point.columns,
             "point": point.digest,
@@ -218,7 +218,7 @@ class Store:
             "engine": identity(),
         }
 
-    def _labelled(self, rows: pl.DataFrame, points: Mapping[str, Point]) -> pl.DataFrame:
+    def _labelled(self, rows: pl.DataFrame, points: Mapping[str, StudyPoint]) -> pl.DataFrame:
         """Rows of points, with the columns by which this study identifies them."""
         own = [points[digest].columns for digest in rows["point"]]
         labels = pl.DataFrame({key: [row[key] for row in own] for key in self.own}, schema=self.own)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from simt.errors import StudyError
-from simt.files import require_file, write_text
-from simt.study.description import Description, describe, read_keys
+from simt.files import is_folder, require_file, write_text
+from simt.study.description import StudyDescription, describe, read_keys
 from simt.study.inputs import identity
 from simt.study.progress import StudyProgress, reporting
 from simt.study.schedule import Job, Schedule
-from simt.study.simulation import DONE, FAILED, Outcome, encoded, joined, measured, simulate_work
-from simt.study.space import Point, Space
+from simt.study.simulation import DONE, FAILED, PointOutcome, encoded, joined, measured, simulate_work
+from simt.study.space import Space, StudyPoint
 from simt.study.store import RUN_COLUMNS, Store
 from simt.study.workers import Submit, workers
 
@@ -73,7 +73,7 @@ class Study:
     def load(cls, path: str | os.PathLike[str]) -> Study:
         """The study that a TOML file describes, or whose results are in a folder. Raises StudyError."""
         path = Path(path)
-        if path.is_dir():
+        if is_folder(path):
             return cls._of_results(path)
         keys = read_keys(path)
         study = cls.__new__(cls)
@@ -96,7 +96,7 @@ class Study:
         return study
 
     @cached_property
-    def points(self) -> list[Point]:
+    def points(self) -> list[StudyPoint]:
         """All points, in order. Reads inputs, plans and specifications. Raises StudyError, TraceError, ..."""
         return self.space.points()
 
@@ -118,7 +118,7 @@ class Study:
             return session.run(self.points, report, retry)
 
     @contextmanager
-    def session(self, points: Sequence[Point] | None = None) -> Iterator[Session]:
+    def session(self, points: Sequence[StudyPoint] | None = None) -> Iterator[StudySession]:
         """Holds the folder of the results, and starts workers when there is something to do.
 
         points: all of the study; None for a search, which does not know them.
@@ -133,7 +133,7 @@ class Study:
             self._store.begin(points)
             with ExitStack() as stack:
                 try:
-                    yield Session(self.description, self._store, stack)
+                    yield StudySession(self.description, self._store, stack)
                 finally:
                     self._store.publish()
 
@@ -177,14 +177,14 @@ class Study:
         return f"Study({self.file!r}: {self.space.size:,} points, results in {self.results})"
 
 
-class Session:
+class StudySession:
     """Runs points of a study whose folder this process holds; several times in a search."""
 
-    def __init__(self, description: Description, store: Store, stack: ExitStack) -> None:
+    def __init__(self, description: StudyDescription, store: Store, stack: ExitStack) -> None:
         self._description, self._store, self._stack = description, store, stack
         self._workers: tuple[Submit, int] | None = None
 
-    def run(self, points: Sequence[Point], report: Callable[[StudyProgress], None], retry: bool) -> Ran:
+    def run(self, points: Sequence[StudyPoint], report: Callable[[StudyProgress], None], retry: bool) -> Ran:
         """See `Study.run`."""
         start = time.monotonic()
         open_ = [point for point in points if self._store.status(point) != DONE]
@@ -199,13 +199,16 @@ class Session:
         failed = sum(self._store.status(point) == FAILED for point in points)
         return Ran(len(points), len(pending), reused, failed, time.monotonic() - start)
 
-    def outcomes(self, points: Sequence[Point]) -> list[dict[str, Any]]:
+    def outcomes(self, points: Sequence[StudyPoint]) -> list[dict[str, Any]]:
         """Rows of points that have ended, in their order."""
         rows = {row["point"]: row for row in self._store.rows().iter_rows(named=True)}
         return [rows[point.digest] for point in points]
 
     def _simulate(
-        self, points: Sequence[Point], pending: Sequence[Point], report: Callable[[StudyProgress], None]
+        self,
+        points: Sequence[StudyPoint],
+        pending: Sequence[StudyPoint],
+        report: Callable[[StudyProgress], None],
     ) -> None:
         if self._workers is None:
             run, given = self._description.run, self._description.workers
@@ -217,7 +220,7 @@ class Session:
         again = {point.digest for point in pending}
         failed = sum(self._store.status(p) == FAILED for p in points if p.digest not in again)
 
-        def finished(ended: list[tuple[Job, Outcome]]) -> None:
+        def finished(ended: list[tuple[Job, PointOutcome]]) -> None:
             nonlocal failed
             rows = tracker.finished(ended)
             if rows:
@@ -250,7 +253,7 @@ class _Tracker:
         self.open = 0
         self.latest = ""
 
-    def jobs(self, points: Sequence[Point]) -> list[Job]:
+    def jobs(self, points: Sequence[StudyPoint]) -> list[Job]:
         """The jobs of points: one each, or those of its pieces that are not finished."""
         found = []
         self.open = len(points)
@@ -267,7 +270,7 @@ class _Tracker:
             found += [Job(works[n], f"{kind} piece", (point, n)) for n in left or [0]]
         return found
 
-    def finished(self, ended: Sequence[tuple[Job, Outcome]]) -> list[tuple[Point, Outcome]]:
+    def finished(self, ended: Sequence[tuple[Job, PointOutcome]]) -> list[tuple[StudyPoint, PointOutcome]]:
         """Rows of the points that are complete now."""
         rows = []
         for job, outcome in ended:
@@ -282,7 +285,7 @@ class _Tracker:
             self.latest = point.label
         return rows
 
-    def _with_piece(self, point: Point, number: int, outcome: Outcome) -> Outcome | None:
+    def _with_piece(self, point: StudyPoint, number: int, outcome: PointOutcome) -> PointOutcome | None:
         """The outcome of a point whose last piece this is, or whose first that fails; else None."""
         parts = self._pieces.get(point.digest)
         self._seconds[point.digest] += outcome.wall_seconds

@@ -19,7 +19,7 @@ from simt.extras import explained
 from simt.hints import did_you_mean
 from simt.host_threads import cores
 from simt.study.description import Workers
-from simt.study.simulation import Outcome, run_batch
+from simt.study.simulation import PointOutcome, run_batch
 
 if TYPE_CHECKING:
     from parsl.config import Config
@@ -56,7 +56,7 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
 _PARSL = "parsl.executors.high_throughput"
 
-Submit = Callable[[Sequence[Any]], "Future[list[Outcome]]"]
+Submit = Callable[[Sequence[Any]], "Future[list[PointOutcome]]"]
 
 
 class WorkerLost(Exception):
@@ -72,7 +72,7 @@ def workers(
     description: Workers,
     threads: int,
     logs: Path,
-    simulate: Callable[[Any], Outcome],
+    simulate: Callable[[Any], PointOutcome],
     installation: str,
 ) -> Iterator[tuple[Submit, int]]:
     """Starts workers. Yields a function that submits works as one task, and the number of workers.
@@ -101,15 +101,15 @@ def workers(
             kernel.cleanup()
 
 
-def _translated(future: Future[list[Outcome]]) -> Future[list[Outcome]]:
+def _translated(future: Future[list[PointOutcome]]) -> Future[list[PointOutcome]]:
     """A future with this module's exceptions in place of Parsl's."""
     from parsl.executors.errors import ExecutorError
     from parsl.executors.high_throughput.errors import ManagerLost
     from parsl.executors.high_throughput.errors import WorkerLost as ParslWorkerLost
 
-    found: Future[list[Outcome]] = Future()
+    found: Future[list[PointOutcome]] = Future()
 
-    def finish(done: Future[list[Outcome]]) -> None:
+    def finish(done: Future[list[PointOutcome]]) -> None:
         error = done.exception()
         if error is None:
             found.set_result(done.result())

@@ -17,16 +17,17 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from simt.errors import SimtError
 from simt.gpu import GPU
+from simt.options import DEFAULT_GPU
 
-from .device import Device
-from .imitation import imitated, tracing
+from .device import TorchDevice
+from .imitation import imitated, trace_triton_kernels, tracing
 from .operators import DECOMPOSITIONS, attention
 
 _CUDA = torch.device("cuda", 0)
 _gpus: dict[tuple[Any, ...], GPU] = {}
 
 
-def gpu(name: str = "h100", **options: Any) -> GPU:
+def gpu(name: str = DEFAULT_GPU, **options: Any) -> GPU:
     """The GPU of models compiled with these options; `options={"gpu": name, ...}`, by default an H100.
 
     name: a specification. options: of `simt.GPU`.
@@ -37,10 +38,10 @@ def gpu(name: str = "h100", **options: Any) -> GPU:
     return _gpus[key]
 
 
-def device_of(options: Mapping[str, Any] | None) -> Device:
+def device_of(options: Mapping[str, Any] | None) -> TorchDevice:
     """The device that the options of `torch.compile` name."""
     given = dict(options or {})
-    chosen = given.pop("gpu", "h100")
+    chosen = given.pop("gpu", DEFAULT_GPU)
     if isinstance(chosen, GPU):
         if given:
             raise SimtError(
@@ -53,7 +54,9 @@ def device_of(options: Mapping[str, Any] | None) -> Device:
         raise SimtError(
             f'torch.compile(backend="simt"): option "gpu" is {chosen!r}, expected a simt.GPU or a name'
         )
-    found: Device = chosen.attached.get(Device) or chosen.attached.setdefault(Device, Device(chosen))
+    found: TorchDevice = chosen.attached.get(TorchDevice) or chosen.attached.setdefault(
+        TorchDevice, TorchDevice(chosen)
+    )
     return found
 
 
@@ -66,7 +69,7 @@ def backend(module: GraphModule, inputs: list[Any], *, options: Mapping[str, Any
     """
     device = device_of(options)
     _replace_attention(module)
-    with tracing():
+    with tracing(device.gpu.spec):
         return compile_fx.compile_fx(
             module,
             inputs,
@@ -75,7 +78,10 @@ def backend(module: GraphModule, inputs: list[Any], *, options: Mapping[str, Any
         )
 
 
-def _compile(device: Device, graph: GraphModule, inputs: Any, **options: Any) -> Any:
+trace_triton_kernels(backend)
+
+
+def _compile(device: TorchDevice, graph: GraphModule, inputs: Any, **options: Any) -> Any:
     """Compiles a graph of ATen operators on the CPU for the GPU."""
     constants = _lift_constants(graph)
     mode = detect_fake_mode(inputs) or FakeTensorMode()
@@ -90,7 +96,7 @@ def _compile(device: Device, graph: GraphModule, inputs: Any, **options: Any) ->
 
 
 def _runner(
-    device: Device, call: Callable[[list[Any]], Any], constants: list[torch.Tensor], written: Any
+    device: TorchDevice, call: Callable[[list[Any]], Any], constants: list[torch.Tensor], written: Any
 ) -> Callable[[list[Any]], Any]:
     """Calls generated code with arguments that are in the GPU's memory. written: positions of those that it
     changes.

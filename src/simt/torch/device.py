@@ -22,7 +22,7 @@ class HostOperatorWarning(UserWarning):
     """An operator has no kernel for the GPU: it was executed on the host, and is not timed."""
 
 
-class Device:
+class TorchDevice:
     """A GPU for compiled models. Its memory is mapped here, so that CPU tensors can lie in it."""
 
     def __init__(self, gpu: GPU) -> None:
@@ -105,7 +105,7 @@ class Device:
             _running.device = before
 
 
-def running() -> Device:
+def running() -> TorchDevice:
     """The device on which this thread runs generated code."""
-    found: Device = _running.device
+    found: TorchDevice = _running.device
     return found

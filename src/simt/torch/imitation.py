@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,12 +17,15 @@ from unittest import mock
 
 import torch
 from torch._dynamo import device_interface
+from torch._dynamo.eval_frame import innermost_backend
+from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._inductor import config, select_algorithm, utils
 from torch._inductor.codegen import common
 from torch._inductor.kernel import mm
 from torch._inductor.runtime.hints import DeviceProperties
 from torch._inductor.virtualized import V
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import _triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver as triton_driver
 
@@ -161,6 +164,12 @@ def _device_guard() -> Iterator[None]:
         guards[_CUDA] = before
 
 
+def _triton_target(found: SimpleNamespace) -> contextlib.AbstractContextManager[Any]:
+    """Within the block, Triton compiles for a GPU of these properties."""
+    target = GPUTarget("cuda", 10 * found.major + found.minor, found.warp_size)
+    return mock.patch.object(triton_driver, "_active", SimpleNamespace(get_current_target=lambda: target))
+
+
 @contextlib.contextmanager
 def imitated(spec: Spec, functional: bool) -> Iterator[None]:
     """Within the block, "cuda:0" has the properties of `spec`, for tensors without values only.
@@ -194,8 +203,7 @@ def imitated(spec: Spec, functional: bool) -> Iterator[None]:
             enter(mock.patch.object(torch.cuda, name, lambda *_, answer=answer, **__: answer))
         enter(mock.patch("torch._subclasses.fake_tensor.init_gpu_context", lambda device: None))
         enter(mock.patch("torch._inductor.scheduler.has_triton", lambda *_: True))
-        target = GPUTarget("cuda", 10 * found.major + found.minor, found.warp_size)
-        enter(mock.patch.object(triton_driver, "_active", SimpleNamespace(get_current_target=lambda: target)))
+        enter(_triton_target(found))
         enter(mock.patch("torch._inductor.runtime.triton_helpers.set_driver_to_gpu", lambda: None))
         interfaces = device_interface.device_interfaces
         enter(mock.patch.dict(interfaces, {"cuda": _interface(found), "cuda:0": _interface(found)}))
@@ -217,11 +225,33 @@ def imitated(spec: Spec, functional: bool) -> Iterator[None]:
         yield
 
 
+def trace_triton_kernels(compiler: Callable[..., Any]) -> None:
+    """From now on, models that are compiled by this backend may launch Triton kernels of their own.
+
+    Dynamo makes a launch part of the graph if PyTorch has a device for Triton, which it asks before it calls
+    the backend.
+    """
+
+    def has_triton() -> bool:
+        try:
+            used = innermost_backend(InstructionTranslator.current_tx().output.compiler_fn)
+        except AttributeError:  # nothing is being traced
+            used = None
+        return getattr(used, "compiler_fn", used) is compiler or bool(of_this_computer())
+
+    of_this_computer = _triton.has_triton
+    _triton.has_triton = has_triton
+
+
 @contextlib.contextmanager
-def tracing() -> Iterator[None]:
-    """Within the block, graphs are traced without what is for the CPU only: patterns, and fused attention."""
+def tracing(spec: Spec) -> Iterator[None]:
+    """Within the block, graphs are traced without what is for the CPU only: patterns, and fused attention.
+
+    spec: the GPU that Triton kernels of the model are for.
+    """
     with (
         _LOCK,
+        _triton_target(properties(spec)),
         mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", attention),
         sdpa_kernel(SDPBackend.MATH),
         mock.patch("torch._inductor.fx_passes.joint_graph.lazy_init", lambda *_: None),

@@ -46,7 +46,7 @@ def attention(
     return weights @ value
 
 
-class Convolution(NamedTuple):
+class ConvolutionCall(NamedTuple):
     """The settings of a convolution, in the order of ATen's operators."""
 
     stride: Sequence[int]
@@ -66,9 +66,9 @@ def convolution(
     """Depthwise convolutions by sums, those of few channels by a product with the patches of the input,
     transposed and dilated ones by plain ones; NotImplemented for plain ones.
 
-    settings: of `Convolution`.
+    settings: of `ConvolutionCall`.
     """
-    c = Convolution(*settings)
+    c = ConvolutionCall(*settings)
     if c.transposed:
         return _transposed(input, weight, bias, c)
     if _is_depthwise(weight, c.groups):
@@ -100,7 +100,7 @@ def _has_few_channels(weight: torch.Tensor, groups: int) -> bool:
     return groups == 1 and weight.size(1) <= _FEW_CHANNELS and math.prod(weight.shape[2:]) > 1
 
 
-def _patches(input: torch.Tensor, kernel: Sequence[int], c: Convolution) -> torch.Tensor:
+def _patches(input: torch.Tensor, kernel: Sequence[int], c: ConvolutionCall) -> torch.Tensor:
     """What each element of the output is computed from: batch x output sizes x (channels x filter sizes)."""
     dims = len(kernel)
     x = F.pad(input, [pad for pad in reversed(c.padding) for _ in range(2)])
@@ -110,7 +110,7 @@ def _patches(input: torch.Tensor, kernel: Sequence[int], c: Convolution) -> torc
 
 
 def _taps(
-    input: torch.Tensor, weight: torch.Tensor, c: Convolution
+    input: torch.Tensor, weight: torch.Tensor, c: ConvolutionCall
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """For each position in the filters of a depthwise convolution: what it multiplies, and the weights."""
     repeats = weight.size(0) // input.size(1)
@@ -130,7 +130,7 @@ def _dilated(
     input: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    c: Convolution,
+    c: ConvolutionCall,
 ) -> torch.Tensor:
     """Splits the input into its phases modulo the dilation, which become further members of the batch."""
     batch, channels, *sizes = input.shape
@@ -165,7 +165,7 @@ def _transposed(
     input: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    c: Convolution,
+    c: ConvolutionCall,
 ) -> Any:
     """Convolves the input, with zeros between its elements, with the weight turned round."""
     channels, *sizes = input.shape[1:]
@@ -196,10 +196,10 @@ def convolution_backward(
     """The gradients of transposed convolutions, by a convolution and by the gradient of one, and of the
     others that `convolution` replaces; NotImplemented for the rest.
 
-    rest: settings of `Convolution`, and which gradients are wanted.
+    rest: settings of `ConvolutionCall`, and which gradients are wanted.
     """
     *settings, output_mask = rest
-    c = Convolution(*settings)
+    c = ConvolutionCall(*settings)
     d_bias = grad.sum([0, *range(2, grad.dim())]) if output_mask[2] else None
     if not c.transposed and _is_depthwise(weight, c.groups):
         d_input = _depthwise_d_input(grad, input, weight, c) if output_mask[0] else None
@@ -226,7 +226,7 @@ def convolution_backward(
 
 
 def _depthwise_d_input(
-    grad: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, c: Convolution
+    grad: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, c: ConvolutionCall
 ) -> torch.Tensor:
     """The transposed convolution of the gradient, summed over the filters of a channel."""
     channels, sizes = input.size(1), input.shape[2:]

@@ -3,6 +3,6 @@
 from .check import KernelReport, check_trace
 from .commands import Copy
 from .text import to_text
-from .trace import Kernel, Trace, convert, open_trace
+from .trace import Trace, TraceKernel, convert, open_trace
 
-__all__ = ["Copy", "Kernel", "KernelReport", "Trace", "check_trace", "convert", "open_trace", "to_text"]
+__all__ = ["Copy", "KernelReport", "Trace", "TraceKernel", "check_trace", "convert", "open_trace", "to_text"]

@@ -12,7 +12,7 @@ from simt.errors import TraceError
 from simt.isa import table_for
 
 from . import regroup, store, streams
-from .trace import Kernel, open_trace
+from .trace import TraceKernel, open_trace
 
 _OF_DATA = (_engine.MemorySpace.Global, _engine.MemorySpace.Generic)
 
@@ -60,7 +60,7 @@ def check_trace(
     return reports, trace.warnings
 
 
-def _check(kernel: Kernel, report: KernelReport) -> None:
+def _check(kernel: TraceKernel, report: KernelReport) -> None:
     report.id, report.name = kernel.id, kernel.name
     table, warning = table_for(kernel.sm_version)
     if warning:
@@ -118,7 +118,7 @@ def _note_nulls(source: _engine.TraceSource, nulls: dict[int, int], report: Kern
         )
 
 
-def _note_counts(kernel: Kernel, report: KernelReport) -> None:
+def _note_counts(kernel: TraceKernel, report: KernelReport) -> None:
     counts = report.counts
     x, y, z = kernel.grid
     missing = x * y * z - counts["ctas"] - counts["empty_ctas"]

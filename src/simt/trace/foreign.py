@@ -6,19 +6,16 @@ import re
 from pathlib import Path
 
 from simt.errors import TraceError
+from simt.files import AMD_CODE, is_amd_code
 
-_AMD = (
-    "AMD's machine code, which simt does not execute; mi100 and r9nano run CUDA C++ (.cu) and PTX (.ptx), on "
-    "wavefronts of 64 lanes, and traces"
-)
 _BY_SUFFIX = {
     ".hip": "HIP source; simt compiles CUDA C++: rename it to .cu if it contains only kernels",
     ".cl": "OpenCL C; simt runs kernels in CUDA C++ (.cu) and PTX (.ptx): port them to one of these",
-    ".hsaco": _AMD,
-    ".co": _AMD,
     ".c": "C source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".cc": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
     ".cpp": "C++ source; simt runs kernels in CUDA C++ (.cu), PTX (.ptx), or programs in Python (.py)",
+    ".spv": "SPIR-V; simt executes PTX and NVIDIA's machine code: pass the kernels as CUDA C++ (.cu) or PTX",
+    ".hsaco": AMD_CODE,
     ".ipynb": "a notebook; save its code as a Python file with a function main(gpu)",
     ".cubin": "machine code; simt needs the PTX or source: pass the .ptx or .cu file",
     ".nsys-rep": "Nsight Systems' own format; export it with `nsys export --type sqlite`, for `simt sample`",
@@ -26,11 +23,14 @@ _BY_SUFFIX = {
     ".ncu-rep": "Nsight Compute's own format; export it with `ncu --import FILE --csv --page raw`, for "
     "`simt sample`",
     ".csv": "a table; `simt sample` and `simt correlate` read profiles",
+    ".jsonl": "JSON lines; of Nsight Systems, export SQLite (`nsys export --type sqlite`), for `simt sample`",
     ".json": "JSON; `simt report` reads a saved Result, `simt sample` a profile",
     ".parquet": "a table; `simt report` reads the saved Result that it belongs to",
     ".toml": "a specification; name it with --gpu",
     ".config": "a configuration of Accel-Sim; `simt gpus import` makes a specification of it, for --gpu",
 }
+_STUDY = re.compile(rb"^\s*(?:inputs\s*=|\[\[inputs\]\])", re.MULTILINE)  # the key that every study has
+_LOOKED_AT = 1 << 16  # bytes
 _BY_MAGIC = {
     b"\x7fELF": "a native program or library; `simt exec -- PROGRAM` runs CUDA programs. Of kernels, pass "
     "the CUDA C++ (.cu) or PTX (.ptx), or a trace of their launches",
@@ -40,8 +40,6 @@ _BY_MAGIC = {
     b"PK\x03\x04": "a zip archive; unpack it",
     b"\x89PNG": "a picture",
 }
-_EM_AMDGPU = b"\xe0\0"  # of an ELF file's header: its machine
-_STUDY = re.compile(r"^\s*(inputs|gpus)\s*=", re.MULTILINE)
 
 
 def refuse_foreign(path: Path) -> None:
@@ -51,13 +49,14 @@ def refuse_foreign(path: Path) -> None:
             raise TraceError(f"{path}: is a saved Result, not a trace; `simt report` shows it")
         return
     what = _BY_SUFFIX.get(path.suffix)
-    if what is None and path.is_file():
+    if path.is_file():
         with path.open("rb") as file:
-            head = file.read(20)
-        what = next((text for magic, text in _BY_MAGIC.items() if head.startswith(magic)), None)
-        if head[:4] == b"\x7fELF" and head[18:20] == _EM_AMDGPU:
-            what = _AMD
-    elif path.suffix == ".toml" and path.is_file() and _STUDY.search(path.read_text(errors="replace")):
-        what = "a study; `simt study FILE` runs it"
+            head = file.read(_LOOKED_AT)
+        if path.suffix == ".toml" and _STUDY.search(head):
+            what = "a study; `simt study FILE` runs it"
+        elif is_amd_code(head):
+            what = AMD_CODE
+        elif what is None:
+            what = next((text for magic, text in _BY_MAGIC.items() if head.startswith(magic)), None)
     if what is not None:
         raise TraceError(f"{path}: is {what}")

@@ -165,7 +165,11 @@ class StoreWriter:
         """Appends a copy to the store's commands."""
         self._commands.append({"copy": [copy.address, copy.bytes]})
 
-    def add_kernel(self, converter: _engine.TraceConverter, blocks: list[tuple[Span, BlockSummary]]) -> None:
+    def add_kernel(
+        self,
+        converter: _engine.TraceConverter | _engine.functional.Recorder,
+        blocks: list[tuple[Span, BlockSummary]],
+    ) -> None:
         """Appends a launch whose blocks have all been added, and its description."""
         instructions = converter.instructions
         description = {

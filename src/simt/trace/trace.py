@@ -14,7 +14,7 @@ from pathlib import Path
 from simt import _engine
 from simt.cache import evict, used
 from simt.errors import TraceError
-from simt.files import kind_of
+from simt.files import kind_of, not_found
 from simt.isa import OpcodeTable, load_table, table_for
 from simt.names import listed
 
@@ -30,7 +30,7 @@ ConvertProgress = Callable[[int, int], None]
 """Called with the bytes of input read so far and their total number."""
 
 
-class Kernel:
+class TraceKernel:
     """One kernel launch of a trace. Its file is opened only when its data is needed."""
 
     def __init__(
@@ -162,7 +162,8 @@ class Kernel:
         return source
 
     def __repr__(self) -> str:
-        return f"Kernel({self.id}, {self.name!r}, grid={self.grid}, block={self.block}, sm_{self.sm_version})"
+        shape = f"grid={self.grid}, block={self.block}"
+        return f"TraceKernel({self.id}, {self.name!r}, {shape}, sm_{self.sm_version})"
 
 
 @dataclass(eq=False)
@@ -174,13 +175,13 @@ class Trace:
     """
 
     path: Path
-    commands: list[Copy | Kernel]
+    commands: list[Copy | TraceKernel]
     warnings: list[str]
 
     @property
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> list[TraceKernel]:
         """The kernels among the commands."""
-        return [c for c in self.commands if isinstance(c, Kernel)]
+        return [c for c in self.commands if isinstance(c, TraceKernel)]
 
     def warn(self, text: str) -> None:
         """Adds a warning unless it is already present."""
@@ -205,8 +206,8 @@ def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
     Raises TraceError.
     """
     given = Path(path)
-    if not given.exists():
-        raise TraceError(f"{given}: there is no such file or directory")
+    if why := not_found(given, "a trace or a directory with one"):
+        raise TraceError(f"{given}: {why}")
     if (kind := kind_of(given)) and not given.is_dir():
         raise TraceError(f"{given}: this is {kind}, expected a trace: a regular file or a directory")
     refuse_foreign(given)
@@ -218,15 +219,15 @@ def open_trace(path: str | os.PathLike[str], outside: bool = False) -> Trace:
     if is_store(given):
         reader = StoreReader(given)
         trace.commands = [
-            c if isinstance(c, Copy) else Kernel(trace, given, (reader, reader.kernels[c]))
+            c if isinstance(c, Copy) else TraceKernel(trace, given, (reader, reader.kernels[c]))
             for c in reader.commands
         ]
         trace.warnings = list(reader.warnings)
     elif "kernelslist" in given.name or given.suffix == ".g":
         commands, trace.warnings = read_launch_list(given, outside)
-        trace.commands = [c if isinstance(c, Copy) else Kernel(trace, c.path) for c in commands]
+        trace.commands = [c if isinstance(c, Copy) else TraceKernel(trace, c.path) for c in commands]
     else:
-        kernel = Kernel(trace, given)
+        kernel = TraceKernel(trace, given)
         _ = kernel.launch  # refuses files that are not kernel traces
         trace.commands = [kernel]
     return trace
@@ -274,7 +275,9 @@ def _joined(directory: Path, contexts: list[Trace]) -> Trace:
     """The traces of contexts, one after another."""
     joined = Trace(directory, [], [])
     for context in contexts:
-        joined.commands += [c if isinstance(c, Copy) else Kernel(joined, c.path) for c in context.commands]
+        joined.commands += [
+            c if isinstance(c, Copy) else TraceKernel(joined, c.path) for c in context.commands
+        ]
         for warning in context.warnings:
             joined.warn(f"{context.path.parent.name}: {warning}")
     if len(contexts) > 1:

@@ -3,8 +3,8 @@
 from simt.extras import explained
 
 try:
-    from simt.tuner.tune import Check, Parameter, Tuning, tune
+    from simt.tuner.tune import Check, TunedParameter, Tuning, tune
 except ModuleNotFoundError as error:
     raise explained(error, "simt.tuner") from error
 
-__all__ = ["Check", "Parameter", "Tuning", "tune"]
+__all__ = ["Check", "TunedParameter", "Tuning", "tune"]

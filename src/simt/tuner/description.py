@@ -11,7 +11,8 @@ from typing import Any
 from simt.errors import SpecError, TuneError
 from simt.files import read_toml
 from simt.hints import did_you_mean
-from simt.spec import Spec, available, load_spec
+from simt.spec import Spec, available, load_spec, peaks
+from simt.spec.derive import cache_geometry, dram_timings_at
 from simt.spec.files import merge, validate
 from simt.tuner.draft import Draft, value_at
 
@@ -45,12 +46,11 @@ FACTS = {
     "registers_per_sm": "32-bit registers of an SM",
     "schedulers_per_sm": "warp schedulers of an SM",
 }
-_SCALED = ("rrd", "rcd", "ras", "rp", "rc", "cl", "wl", "cdlr", "wr", "rtpl", "faw", "refi", "rfc")
 _LARGEST = 1 << 40
 
 
 @dataclass(frozen=True)
-class Description:
+class GpuDescription:
     """Facts about a GPU (keys of FACTS), each with its origin, and values of the specification itself.
 
     source: text used in the sources of values.
@@ -63,7 +63,7 @@ class Description:
     about: str = ""
     specification: Mapping[str, Any] = field(default_factory=dict)
 
-    def completed(self, device: Mapping[str, Any], source: str) -> Description:
+    def completed(self, device: Mapping[str, Any], source: str) -> GpuDescription:
         """The description, completed by the device's record. Raises TuneError if the two contradict."""
         facts, origin = dict(self.facts), dict(self.origin)
         for key, value in device.items():
@@ -77,10 +77,10 @@ class Description:
         if not {"memory_gbs", "memory_mhz"}.isdisjoint(self.facts):  # one of the forms suffices
             for key in {"memory_gbs", "memory_mhz"} - set(self.facts):
                 facts.pop(key, None)
-        return Description(self.source, facts, origin, self.about, self.specification)
+        return GpuDescription(self.source, facts, origin, self.about, self.specification)
 
 
-def read_description(path: Path) -> Description:
+def read_description(path: Path) -> GpuDescription:
     """Reads a description's TOML. Raises TuneError."""
     table = read_toml(path, "a description of a GPU", TuneError)
     about, given = table.pop("description", ""), table.pop("specification", {})
@@ -95,7 +95,7 @@ def read_description(path: Path) -> Description:
         if expected := _problem(key, value):
             raise TuneError(f"{path}: {key}: found {str(value)[:60]!r}, expected {expected}")
     said = f"hardware description {path.name}"
-    return Description(said, table, dict.fromkeys(table, said), about, given)
+    return GpuDescription(said, table, dict.fromkeys(table, said), about, given)
 
 
 def _problem(key: str, value: Any) -> str | None:
@@ -110,12 +110,6 @@ def _problem(key: str, value: Any) -> str | None:
     return None
 
 
-def peak_gbs(spec: Spec) -> float:
-    """Peak bandwidth of a GPU's memory, GB/s."""
-    d = spec.dram
-    return spec.address_map.channels * d.bus_bytes * d.data_command_ratio * spec.clock.dram_mhz / 1e3
-
-
 def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
     """The shipped GPU nearest to a description, among those whose values describe silicon.
 
@@ -127,14 +121,15 @@ def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
 
     def distance(name: str) -> tuple[int, float, str]:
         spec = load_spec(name)
+        peak = peaks(spec)
         major, minor = divmod(spec.sm_version, 10)
         wanted, least = divmod(int(facts["sm_version"]), 10)
         has = {
             "sms": spec.sm.count,
             "core_mhz": spec.clock.core_mhz,
-            "memory_gbs": peak_gbs(spec),
-            "memory_bus_bits": 8 * spec.address_map.channels * spec.dram.bus_bytes,
-            "l2_bytes": spec.l2.slice.bytes * spec.address_map.slices,
+            "memory_gbs": peak.memory_gbs,
+            "memory_bus_bits": peak.memory_bus_bits,
+            "l2_bytes": peak.l2_bytes,
             "shared_bytes_per_sm": spec.shared_memory.bytes,
             "threads_per_sm": spec.sm.max_warps * spec.sm.warp_size,
         }
@@ -146,7 +141,7 @@ def nearest(facts: Mapping[str, Any], among: list[str] | None = None) -> str:
     return min((name for name in among or MEMORY if name in available()), key=distance)
 
 
-def described(base: Spec, description: Description, name: str) -> Draft:
+def described(base: Spec, description: GpuDescription, name: str) -> Draft:
     """The base with the described values and those that follow from them. Described values are pinned.
 
     Raises TuneError or SpecError if the result is not a valid specification.
@@ -220,30 +215,14 @@ def _l1(spec: Spec, facts: Mapping[str, Any]) -> tuple[_Changes, _Changes]:
         options = [o for o in spec.l1.carve_out_options if o <= size] or [size]
         shared = min(spec.shared_memory.bytes, options[-1])
         return {"l1.unified_bytes": size}, {"l1.carve_out_options": options, "shared_memory.bytes": shared}
-    sets, ways = _geometry(size // cache.line_bytes, cache.ways)
+    sets, ways = cache_geometry(size // cache.line_bytes, cache.ways)
     return {"l1.cache.sets": sets, "l1.cache.ways": ways}, {}
 
 
 def _l2(spec: Spec, facts: Mapping[str, Any]) -> tuple[_Changes, _Changes]:
     cache = spec.l2.slice
-    sets, ways = _geometry(facts["l2_bytes"] // spec.address_map.slices // cache.line_bytes, cache.ways)
+    sets, ways = cache_geometry(facts["l2_bytes"] // spec.address_map.slices // cache.line_bytes, cache.ways)
     return {"l2.slice.sets": sets, "l2.slice.ways": ways}, {}
-
-
-def _geometry(lines: int, ways: int) -> tuple[int, int]:
-    """Sets (a power of two) and ways for this many lines or slightly fewer, with ways close to the given
-    number."""
-    lines = max(1, lines)
-    options = []
-    for power in range(lines.bit_length()):
-        sets = 1 << power
-        fits = lines // sets
-        options.append((lines - sets * fits, abs(math.log(fits / ways)), sets, fits))
-    # Neither two nor a thousand ways are plausible: prefer a few lines less.
-    usual = [option for option in options if option[1] <= math.log(3)] or options
-    least = max(min(lost for lost, *_ in usual), lines // 50)
-    _, _, sets, fits = min((o for o in usual if o[0] <= least), key=lambda o: (o[1], o[0]))
-    return sets, fits
 
 
 _FACT_OF = {
@@ -284,27 +263,20 @@ def _take_memory(draft: Draft, facts: Mapping[str, Any], origin: str) -> None:
         draft.sources[path] = f"inherited from {owner}, which has {kind} ({origin}), unverified"
 
 
-def _at_ratio(cycles: int, ratio: float) -> int:
-    """The same time at another clock; a value that disables the feature is kept."""
-    return max(1, round(cycles * ratio)) if cycles else 0
-
-
 def _clock_memory(draft: Draft, facts: Mapping[str, Any], origin: Mapping[str, str]) -> None:
     """The command clock that gives the described peak; timings stay the same in nanoseconds."""
     if "memory_gbs" in facts:
         key, gbs = "memory_gbs", facts["memory_gbs"]
     else:
-        width = facts.get("memory_bus_bits", 8 * draft.spec.address_map.channels * draft.spec.dram.bus_bytes)
+        width = facts.get("memory_bus_bits", peaks(draft.spec).memory_bus_bits)
         key, gbs = "memory_mhz", facts["memory_mhz"] * 2 * width / 8 / 1e3
     spec = draft.spec
-    clock = round(spec.clock.dram_mhz * gbs / peak_gbs(spec), 3)
-    ratio = clock / spec.clock.dram_mhz
+    clock = round(spec.clock.dram_mhz * gbs / peaks(spec).memory_gbs, 3)
     try:
-        if abs(ratio - 1) > 0.01:
-            timings = {f"dram.{t}": _at_ratio(getattr(spec.dram, t), ratio) for t in _SCALED}
-            draft.change(
-                timings, f"inherited from {draft.base}, unverified: the same nanoseconds at this clock"
-            )
+        draft.change(
+            dram_timings_at(spec, clock),
+            f"inherited from {draft.base}, unverified: the same nanoseconds at this clock",
+        )
         draft.change({"clock.dram_mhz": clock}, f"{origin[key]}: {key}")
     except SpecError as error:
         raise TuneError(f"{origin[key]}: {key} = {facts[key]}: {error}") from None

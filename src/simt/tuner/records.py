@@ -19,7 +19,7 @@ LARGEST = 1e15  # of any value in a record
 
 
 @dataclass(frozen=True)
-class Record:
+class BenchmarkRecord:
     """The result of one microbenchmark.
 
     value: the median over files.
@@ -49,7 +49,7 @@ class Records:
     device: str
     facts: dict[str, Any]
     files: tuple[str, ...]
-    records: dict[str, Record]
+    records: dict[str, BenchmarkRecord]
     notes: tuple[str, ...]
 
 
@@ -102,11 +102,13 @@ def _range(item: dict[str, Any]) -> tuple[float, float, float]:
     return value, value if low is None else float(low), value if high is None else float(high)
 
 
-def _record(name: str, unit: str, samples: list[tuple[float, float, float, str]]) -> Record:
+def _record(name: str, unit: str, samples: list[tuple[float, float, float, str]]) -> BenchmarkRecord:
     values, lows, highs, files = zip(*samples, strict=True)
     middle, reach = median(values), max(highs) - min(lows)
     several = middle > 0 and (len(values) > 1 or reach > 0)
-    return Record(name, middle, unit, tuple(dict.fromkeys(files)), reach / 2 / middle if several else None)
+    return BenchmarkRecord(
+        name, middle, unit, tuple(dict.fromkeys(files)), reach / 2 / middle if several else None
+    )
 
 
 def _number(value: Any) -> bool:

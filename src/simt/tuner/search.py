@@ -22,7 +22,7 @@ from typing import Any
 from simt.errors import TuneError
 from simt.spec.files import choices
 from simt.tuner.draft import Draft
-from simt.tuner.records import Record
+from simt.tuner.records import BenchmarkRecord
 from simt.tuner.simulator import Simulator
 from simt.validate.microbenchmark import Microbenchmark
 
@@ -64,7 +64,7 @@ def with_blocks(texts: Sequence[str]) -> list[Block]:
 
 
 def _options(path: str) -> tuple[Any, ...]:
-    return tuple(v for v in choices(path) or () if v != "custom")
+    return choices(path) or ()
 
 
 def block_of(text: str) -> Block:
@@ -88,7 +88,7 @@ def block_of(text: str) -> Block:
 
 
 @dataclass(frozen=True)
-class Choice:
+class TunedChoice:
     """The result of the search for the values of a block.
 
     gaps: how much worse each candidate is than the best, over the benchmarks that it ran. gap: the
@@ -143,7 +143,7 @@ class _Candidate:
 
 
 @dataclass
-class Search:
+class TunerSearch:
     """A search on the rates among the records.
 
     budget: maximum number of values requested from the simulator. refit: adjusts, in a draft, the parameters
@@ -151,12 +151,12 @@ class Search:
     """
 
     simulator: Simulator
-    benchmarks: Sequence[tuple[Microbenchmark, Record]]
+    benchmarks: Sequence[tuple[Microbenchmark, BenchmarkRecord]]
     budget: int
     refit: Callable[[Draft, int], None]
     exhausted: bool = field(default=False, init=False)
 
-    def run(self, draft: Draft, blocks: Sequence[Block]) -> list[Choice]:
+    def run(self, draft: Draft, blocks: Sequence[Block]) -> list[TunedChoice]:
         """Puts the best choices into the draft, and reports how well each is determined.
 
         Skips blocks whose values the description pins, and values that make no valid specification.
@@ -241,7 +241,7 @@ def _unit(best: _Candidate, names: Iterable[str]) -> float:
     return max(1.0, sum(terms) / len(terms)) if terms else 1.0
 
 
-def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidate]) -> Choice:
+def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidate]) -> TunedChoice:
     """How well a block's values are determined: compares with the best of the candidates that have others."""
 
     def mine(candidate: _Candidate) -> tuple[Any, ...]:
@@ -256,12 +256,12 @@ def _choice(paths: tuple[str, ...], best: _Candidate, others: Sequence[_Candidat
         if mine(other) not in gaps or gap < gaps[mine(other)][0]:
             gaps[mine(other)] = (gap, other)
     if not gaps:
-        return Choice(paths, mine(best), None, 0.0, {mine(best): 0.0}, False, None, None)
+        return TunedChoice(paths, mine(best), None, 0.0, {mine(best): 0.0}, False, None, None)
     runner_up = min(gaps, key=lambda values: gaps[values][0])
     gap, other = gaps[runner_up]
     differ = {name: abs(term - best.terms.get(name, 0.0)) for name, term in other.terms.items()}
     most = max(differ, key=lambda name: differ[name], default=None)
-    return Choice(
+    return TunedChoice(
         paths,
         mine(best),
         runner_up,
@@ -292,12 +292,12 @@ def _level_of(block: Block) -> int:
     return 1 if all(p.startswith(("address_map.", "l2.", "dram.", "interconnect.")) for p in block) else 0
 
 
-def _error(simulated: float | None, record: Record) -> float:
+def _error(simulated: float | None, record: BenchmarkRecord) -> float:
     """Relative to the measurement; 1 if nothing was simulated or measured."""
     return abs((simulated or 0.0) / record.value - 1) if record.value else float(bool(simulated))
 
 
-def _term(simulated: float | None, record: Record) -> float:
+def _term(simulated: float | None, record: BenchmarkRecord) -> float:
     if simulated is None or simulated <= 0 or record.value <= 0:
         return 0.0 if simulated == record.value else WORST
     return min(WORST, (math.log(simulated / record.value) / record.noise) ** 2)

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from simt.spec import describe
 from simt.spec.files import choices
 from simt.tuner.draft import Draft
-from simt.tuner.records import Record
+from simt.tuner.records import BenchmarkRecord
 from simt.tuner.simulator import Simulator
 from simt.validate.microbenchmark import Microbenchmark
 
@@ -109,7 +109,7 @@ def fit(
     simulator: Simulator,
     draft: Draft,
     path: str,
-    benchmarks: Iterable[tuple[Microbenchmark, Record]],
+    benchmarks: Iterable[tuple[Microbenchmark, BenchmarkRecord]],
     before: Fit | None = None,
 ) -> Fit:
     """The value of one parameter with which its benchmarks agree best; the draft is not changed.
@@ -140,7 +140,10 @@ def fit(
 
 
 def _same(
-    simulator: Simulator, draft: Draft, before: Fit, benchmarks: Iterable[tuple[Microbenchmark, Record]]
+    simulator: Simulator,
+    draft: Draft,
+    before: Fit,
+    benchmarks: Iterable[tuple[Microbenchmark, BenchmarkRecord]],
 ) -> bool:
     """Whether benchmarks give the same results as before for the draft's current value."""
     found = {trials.benchmark: trials.found.get(draft.get(before.path)) for trials in before.trials}
@@ -171,8 +174,7 @@ def _trials(
     options = choices(path)
     if options is not None:
         for value in (start, *options):
-            if value != "custom":
-                off(value)
+            off(value)
         return found
     if not isinstance(start, (int, float)):
         return found

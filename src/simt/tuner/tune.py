@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from simt.errors import TuneError
 from simt.names import listed
-from simt.run.progress import Progress
+from simt.progress import Progress
 from simt.spec import Spec, load_spec
-from simt.tuner.description import Description, described, nearest, read_description
+from simt.tuner.description import GpuDescription, described, nearest, read_description
 from simt.tuner.draft import Draft, value_at
-from simt.tuner.records import Record, Records, read_records
-from simt.tuner.search import WEAK, Block, Choice, Search, default_blocks, level
+from simt.tuner.records import BenchmarkRecord, Records, read_records
+from simt.tuner.search import WEAK, Block, TunedChoice, TunerSearch, default_blocks, level
 from simt.tuner.simulator import Simulator
 from simt.tuner.solve import SUFFICES, Fit, Trials, apart, first_parameter, fit, parameters
 from simt.validate.microbenchmark import GROUPS, Microbenchmark, microbenchmarks
@@ -31,7 +31,7 @@ How = Literal["described", "measured", "searched", "inherited"]
 
 
 @dataclass(frozen=True)
-class Parameter:
+class TunedParameter:
     """One value of the specification, and its origin.
 
     before: its value in the base.
@@ -84,9 +84,9 @@ class Tuning:
     base: str
     device: str
     files: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TunedParameter, ...]
     checks: tuple[Check, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[TunedChoice, ...]
     notes: tuple[str, ...]
     interrupted: bool
     asked: int
@@ -105,7 +105,7 @@ class Tuning:
 
 
 def tune(
-    description: str | os.PathLike[str] | Description | None,
+    description: str | os.PathLike[str] | GpuDescription | None,
     records: Sequence[str | os.PathLike[str]],
     *,
     name: str = "tuned",
@@ -132,8 +132,8 @@ def tune(
     start = time.monotonic()
     measured = read_records([Path(file) for file in records])
     if description is None:
-        description = Description(f"device record {measured.files[0]}", {}, {})
-    elif not isinstance(description, Description):
+        description = GpuDescription(f"device record {measured.files[0]}", {}, {})
+    elif not isinstance(description, GpuDescription):
         description = read_description(Path(description))
     description = description.completed(measured.facts, f"device record {measured.files[0]}")
     chosen = load_spec(base if base is not None else nearest(description.facts))
@@ -167,7 +167,7 @@ class _Run:
     began: float
     budget: int
     fits: dict[str, Fit] = field(default_factory=dict)
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[TunedChoice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     phase: str = ""
     exhausted: bool = False
@@ -179,7 +179,7 @@ class _Run:
             raise TuneError(
                 f"no microbenchmark or group {unknown[0]!r}; there are {listed([*GROUPS, *every], 80)}"
             )
-        self.pairs: list[tuple[Microbenchmark, Record]] = [
+        self.pairs: list[tuple[Microbenchmark, BenchmarkRecord]] = [
             (every[n], record)
             for n, record in self.measured.records.items()
             if n not in self.without and every[n].group not in self.without
@@ -230,9 +230,11 @@ class _Run:
                 break
         return self.draft.spec.hash != before
 
-    def _groups(self, tried: Mapping[str, set[str]]) -> dict[str, list[tuple[Microbenchmark, Record]]]:
+    def _groups(
+        self, tried: Mapping[str, set[str]]
+    ) -> dict[str, list[tuple[Microbenchmark, BenchmarkRecord]]]:
         """Benchmarks by the parameter that is adjusted for them."""
-        groups: dict[str, list[tuple[Microbenchmark, Record]]] = {}
+        groups: dict[str, list[tuple[Microbenchmark, BenchmarkRecord]]] = {}
         for benchmark, record in self.pairs:
             path = first_parameter(benchmark, self.draft, tried.get(benchmark.name, ()))
             if path is not None:
@@ -258,7 +260,7 @@ class _Run:
         """Searches the choices; returns whether any changed."""
         self.phase = "search"
         before = self.draft.spec
-        search = Search(self.simulator, self.pairs, self.budget, self.refit)
+        search = TunerSearch(self.simulator, self.pairs, self.budget, self.refit)
         self.choices = search.run(self.draft, blocks)
         self.exhausted |= search.exhausted
         for choice in self.choices:
@@ -276,7 +278,7 @@ class _Run:
         for benchmark, _ in self.pairs:
             self.simulator.value(benchmark, self.draft.spec)
 
-    def tuning(self, description: Description, interrupted: bool) -> Tuning:
+    def tuning(self, description: GpuDescription, interrupted: bool) -> Tuning:
         about = description.about or f"{self.measured.device}, by simt tune from {self.base.name}"
         spec = self.draft.finished(about)
         checks = tuple(
@@ -321,7 +323,7 @@ class _Run:
                 )
         return found
 
-    def _parameters(self, spec: Spec) -> list[Parameter]:
+    def _parameters(self, spec: Spec) -> list[TunedParameter]:
         before = dict(self.base.leaves())
         chosen = {path: choice for choice in self.choices for path in choice.paths}
         found = []
@@ -342,11 +344,11 @@ class _Run:
                 names = tuple(t.benchmark for t in fitted.trials)
                 how = "measured" if fitted.wants else "inherited"
                 certainty = _certainty(fitted, self.measured.records)
-            found.append(Parameter(path, value, before[path], how, spec.sources[path], names, certainty))
+            found.append(TunedParameter(path, value, before[path], how, spec.sources[path], names, certainty))
         return found
 
 
-def _certainty(fitted: Fit, records: Mapping[str, Record]) -> str:
+def _certainty(fitted: Fit, records: Mapping[str, BenchmarkRecord]) -> str:
     """How well benchmarks determine a value, as text."""
     if not fitted.wants:
         return f"not determined: {', '.join(t.benchmark for t in fitted.trials)} does not depend on it"
@@ -364,5 +366,5 @@ def _certainty(fitted: Fit, records: Mapping[str, Record]) -> str:
     return "; ".join(texts) or "best of its values"
 
 
-def _precision(trials: Trials, fitted: Fit, records: Mapping[str, Record]) -> float | None:
+def _precision(trials: Trials, fitted: Fit, records: Mapping[str, BenchmarkRecord]) -> float | None:
     return trials.precision(fitted.value, records[trials.benchmark].noise)

@@ -17,11 +17,12 @@ import numpy.typing as npt
 import polars as pl
 
 from simt.errors import ProfileError
+from simt.files import not_found
 from simt.names import function_name, listed
 from simt.profile import Profile, read_profile
 from simt.profile.csv_table import find_header, numbers, read_text
 from simt.profile.profile import COLUMNS
-from simt.profile.source import Source
+from simt.profile.source import ProfileSource
 from simt.result import Result
 
 CYCLES = "gpc__cycles_elapsed.max"
@@ -68,7 +69,7 @@ _STALL = "smsp__average_warps_issue_stalled_", "simt__average_warps_issue_stalle
 
 
 @dataclass(frozen=True)
-class Program:
+class MeasuredProgram:
     """The simulated and the measured values of one program.
 
     measured: one profile per run; several runs give a mean and a range.
@@ -207,7 +208,7 @@ def _pearson(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | 
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def correlate(programs: Iterable[Program], clock_mhz: float | None = None) -> Correlation:
+def correlate(programs: Iterable[MeasuredProgram], clock_mhz: float | None = None) -> Correlation:
     """Pairs the launches of each program, and every counter that both sides have.
 
     A simulated and a measured launch form a pair if they are the same occurrence of the same function with
@@ -254,7 +255,7 @@ def _keys(profile: Profile, sizes: Sequence[str]) -> list[tuple[object, ...]]:
     return keys
 
 
-def _pair(program: Program, clock_mhz: float | None) -> tuple[pl.DataFrame, list[str]]:
+def _pair(program: MeasuredProgram, clock_mhz: float | None) -> tuple[pl.DataFrame, list[str]]:
     simulated = program.simulated
     if not program.measured:
         raise ProfileError(f"{program.name}: nothing was measured")
@@ -374,7 +375,7 @@ def read_programs(path: str | os.PathLike[str]) -> dict[tuple[str, str], Profile
     gpc__cycles_elapsed.max. Returns None if the file is not such a table. Raises ProfileError for a cell that
     is not a number.
     """
-    source = Source(path)
+    source = ProfileSource(path)
     header = find_header(source, lambda names: "program" in names)
     if header is None:
         return None
@@ -401,7 +402,7 @@ def read_power_log(path: Path, program: str) -> Profile | None:
     --loop-ms=20`: of the samples in which the GPU was in use, if the log has its utilisation. Returns None if
     the file is no such log. Raises ProfileError.
     """
-    source = Source(path)
+    source = ProfileSource(path)
     header = find_header(source, lambda names: any(name.startswith("power.draw") for name in names))
     if header is None:
         return None
@@ -438,7 +439,7 @@ def _whole(profile: Profile, name: str) -> Profile:
 
 def find_programs(
     results: str | os.PathLike[str], measured: str | os.PathLike[str], sms: int | None = None
-) -> list[Program]:
+) -> list[MeasuredProgram]:
     """The programs of two files, or of two folders in which they have the same names.
 
     Either side may also be a table of whole programs (`read_programs`), such as a published one.
@@ -451,8 +452,8 @@ def find_programs(
     """
     ours, theirs = Path(results), Path(measured)
     for path in (ours, theirs):
-        if not path.exists():
-            raise ProfileError(f"{path}: no such file or folder")
+        if why := not_found(path, "a file or a directory"):
+            raise ProfileError(f"{path}: {why}")
     published = read_programs(theirs) if theirs.is_file() else None
     simulated = read_programs(ours) if ours.is_file() else None
     if published is not None:
@@ -468,7 +469,7 @@ def find_programs(
                 f"{listed([name for _, name in published], 6)}; simulated "
                 f"{listed([name for _, name in simulated], 6)}"
             )
-        return [Program(key[1], simulated[key], (published[key],), key[0], sms) for key in both]
+        return [MeasuredProgram(key[1], simulated[key], (published[key],), key[0], sms) for key in both]
     if _is_profile(ours):
         runs = [theirs] if not theirs.is_dir() or _is_profile(theirs) else _runs(theirs)
         return _programs(ours.stem, "", ours, runs, sms)
@@ -511,7 +512,7 @@ def _runs(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _is_profile(path))
 
 
-def _matching(result: Path, suite: str, measured: Path, sms: int | None) -> list[Program]:
+def _matching(result: Path, suite: str, measured: Path, sms: int | None) -> list[MeasuredProgram]:
     if not measured.is_dir():
         return []
     name = _name(result)
@@ -520,15 +521,17 @@ def _matching(result: Path, suite: str, measured: Path, sms: int | None) -> list
     return _programs(name, suite, result, runs, sms)
 
 
-def _programs(name: str, suite: str, result: Path, runs: Sequence[Path], sms: int | None) -> list[Program]:
+def _programs(
+    name: str, suite: str, result: Path, runs: Sequence[Path], sms: int | None
+) -> list[MeasuredProgram]:
     """The program with its profiles, and as a whole with its power logs, as far as there are any."""
     simulated = read_profile(result)
     logs = {run: read_power_log(run, name) for run in runs if run.is_file()}
     powers = tuple(log for log in logs.values() if log is not None)
     profiles = tuple(read_profile(run).kernels() for run in runs if logs.get(run) is None)
-    found = [Program(name, _whole(simulated.kernels(), name), powers, suite, sms)] if powers else []
+    found = [MeasuredProgram(name, _whole(simulated.kernels(), name), powers, suite, sms)] if powers else []
     if not profiles:
         return found
     if sms is None and any(p.has(_SM_CYCLES) for p in profiles):
         sms = Result.load(result).machine.sm_count
-    return [Program(name, simulated.kernels(), profiles, suite, sms), *found]
+    return [MeasuredProgram(name, simulated.kernels(), profiles, suite, sms), *found]

@@ -22,7 +22,7 @@ _INSTALLED = Path(__file__).parents[1] / "microbenchmarks"
 SOURCES = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[3] / "microbenchmarks"
 
 
-class Kernel(Protocol):
+class BenchmarkKernel(Protocol):
     """A kernel of a microbenchmark."""
 
     def __call__(self, grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
@@ -49,7 +49,9 @@ class Device(Protocol):
     def provenance(self) -> dict[str, Any]:
         """Additional entries of a record about the device."""
 
-    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+    def kernel(
+        self, source: str, name: str, defines: Mapping[str, str | int] | None = None
+    ) -> BenchmarkKernel:
         """A kernel of a file in `microbenchmarks/`, compiled with these macros."""
 
     def period(self, source: str, name: str, launches: int) -> float:
@@ -70,7 +72,7 @@ class Device(Protocol):
     def free(self, array: Any) -> None: ...
 
 
-class ProgramDevice:
+class BenchmarkDevice:
     """Base of both kinds: a GPU that compiles programs, holds arrays and launches kernels."""
 
     def __init__(self, gpu: GPU) -> None:
@@ -101,7 +103,7 @@ class ProgramDevice:
         array.free()
 
 
-class SimulatedDevice(ProgramDevice):
+class SimulatedDevice(BenchmarkDevice):
     """A simulated GPU. gpu: a specification, its name or file; set: values to override."""
 
     simulated = True
@@ -123,7 +125,9 @@ class SimulatedDevice(ProgramDevice):
         self.threads_per_sm = spec.sm.max_warps * spec.sm.warp_size
         self.provenance: dict[str, Any] = {"spec_hash": spec.hash, "overrides": dict(set or {})}
 
-    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+    def kernel(
+        self, source: str, name: str, defines: Mapping[str, str | int] | None = None
+    ) -> BenchmarkKernel:
         kernel = self.compiled(source, name, defines)
 
         def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:

@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 from time import perf_counter
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from simt import _engine
 from simt.cuda import Image, PtxModule
-from simt.cuda.driver import Device, DeviceKernel, Driver
+from simt.cuda.driver import DeviceKernel, Driver, DriverDevice
 from simt.errors import DriverError, LaunchError
 from simt.gpu import GPU
 from simt.gpu.arguments import LaunchArguments
 from simt.gpu.exclusive import Exclusive
-from simt.gpu.module import Launcher
+from simt.gpu.module import Launcher, Module
 from simt.result import Result
 from simt.validate.device import SOURCES
 
@@ -89,7 +89,7 @@ class HardwareGPU(GPU):
     def __init__(self, ordinal: int = 0, *, timed: bool = True, driver: Driver | None = None) -> None:
         # If a kernel were loaded at its first launch, the launch's time would include loading.
         os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
-        self.device = Device(ordinal, driver)
+        self.device = DriverDevice(ordinal, driver)
         self._memory = _Memory(self.device)
         self.memory = self._memory  # type: ignore[assignment]
         self.exclusive = Exclusive(self._memory.free)
@@ -122,7 +122,9 @@ class HardwareGPU(GPU):
 
     # --- programs and memory ----------------------------------------------------------------------------
 
-    def load_native(self, image: Image, places: Mapping[str, int]) -> _Loaded:
+    def load_native(  # type: ignore[override]
+        self, image: Image, places: Mapping[str, int]
+    ) -> _Loaded:
         if not isinstance(image, PtxModule):
             raise LaunchError(f"{image.name}: machine code; a real GPU is given PTX")
         return _Loaded(self, image)
@@ -159,7 +161,7 @@ class HardwareGPU(GPU):
 
     def _run_launch(self, launcher: Launcher, arguments: LaunchArguments) -> None:
         try:
-            kernel = launcher.kernel.module.native.kernel(launcher.kernel.name)
+            kernel = device_kernel(launcher.kernel.module, launcher.kernel.name)
 
             def put() -> None:
                 kernel.launch(
@@ -262,14 +264,14 @@ class HardwareGPU(GPU):
         found = {}
         for file, name in (("spin.cu", "spin"), ("residency.cu", "nothing")):
             module = self.compile((SOURCES / file).read_text(encoding="utf-8"), name=file, include=[SOURCES])
-            found[name] = module.native.kernel(name)
+            found[name] = device_kernel(module, name)
         return found
 
 
 class _Memory:
     """Memory of a real GPU, as arrays use it."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: DriverDevice) -> None:
         self._device = device
         self.closed = False
 
@@ -287,6 +289,11 @@ class _Memory:
     def free(self, address: int) -> None:
         if not self.closed:
             self._device.free(address)
+
+
+def device_kernel(module: Module, name: str) -> DeviceKernel:
+    """The driver's kernel of a module that a HardwareGPU has loaded."""
+    return cast("_Loaded", module.native).kernel(name)
 
 
 class _Loaded:

@@ -14,7 +14,7 @@ from typing import Any
 
 from simt.errors import SimtError
 from simt.hints import did_you_mean
-from simt.run.progress import Progress
+from simt.progress import Progress
 from simt.spec import Spec
 from simt.validate.device import Device
 from simt.version import __version__

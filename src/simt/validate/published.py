@@ -19,4 +19,4 @@ def published() -> dict[str, str]:
 
 def published_path(path: Path) -> Path:
     """The file of a published table if `path` is its name and no such file exists; otherwise `path`."""
-    return FOLDER / f"{path}.csv" if not path.exists() and str(path) in published() else path
+    return FOLDER / f"{path}.csv" if str(path) in published() and not path.exists() else path

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from simt.errors import ProfileError
-from simt.files import parse_toml
+from simt.files import parse_toml, require_regular
 from simt.hints import did_you_mean
 from simt.names import listed
+from simt.spec.files import shipped_name
 from simt.validate.published import published_path
 
 SCHEMA = "simt.programs/1"
@@ -29,12 +30,15 @@ OWN = "simt"
 PARAMETERS = "parameters"
 """Column of a table whose cells are `name=value name=value ...`, each of which is a field of the row."""
 Use = Literal["tuning", "held-out", "judging"]
-Time = Literal["kernels", "period", "last"]
+Time = Literal["kernels", "period", "last", "difference"]
+Known = Literal["locked", "published", "derived", "unknown"]
+End = Literal["lowest", "highest"]
+_SOURCES = (".cu", ".c", ".cc", ".cpp", ".cxx")
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True)
-class Source:
+class RecipeSource:
     """A public repository, and the folder in which the user has a checkout of the commit."""
 
     name: str
@@ -43,10 +47,10 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Input:
+class RecipeInput:
     """What a program reads: a file of a source, or what a Python script, run with `arguments`, writes."""
 
-    source: Source
+    source: RecipeSource
     path: str
     arguments: tuple[str, ...] = ()
 
@@ -56,30 +60,62 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Table:
+class RecipeClock:
+    """How the core clock is known at which a card was measured.
+
+    known: "locked" to it, or "published" as what it ran at; "derived" from rows of the card; or "unknown".
+    source: who says so, or how it was derived.
+    core_mhz: the clock; 0 if it is unknown. range: lowest and highest one that it may have had, if it is.
+    rows: programs it was derived from, whose rows are shown but not counted.
+    """
+
+    known: Known
+    source: str
+    core_mhz: float = 0.0
+    range: tuple[float, float] | None = None
+    rows: tuple[str, ...] = ()
+
+    def mhz(self, end: End | None) -> float | None:
+        """The core clock to run at: if it is unknown, that end of the range, or None, the specification's."""
+        if self.range and end:
+            return self.range[end == "highest"]
+        return self.core_mhz or None
+
+    def __str__(self) -> str:
+        mhz = " to ".join(f"{value:,g}" for value in self.range or (self.core_mhz,))
+        return f"{self.known}, {mhz} MHz: {self.source}"
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
     """A table of measured values.
 
     file: its name in the source, or else in the user's folder of measurements; or that of a table that comes
         with simt.
     value, unit: its column of times, in ns, us, ms or s, or of cycles.
     counters: for each counter of simt, the columns of which it is the sum.
+    clock: of the card when it was measured; None: that of the specification.
     """
 
     file: str
     value: str
     unit: str
     counters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    source: Source | None = None
+    source: RecipeSource | None = None
+    clock: RecipeClock | None = None
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A program and the rows of a table that it makes.
 
+    gpu: a shipped GPU, or the path of a TOML file.
     use: "tuning" if the model may be adjusted to its rows; "held-out" if it is a similar program that nobody
-        looks at before the end; "judging" if it belongs to a suite that is only for judging.
+        looks at before the end; "judging" if it belongs to a suite that is only for judging; "own" if the
+        user has measured it.
     files, include, flags: what nvcc is given; paths are relative to the source, or, if they begin with
-        "simt:", to the recipe. Or one Python file, whose function run(gpu, *arguments) launches the kernels.
+        "simt:", to the recipe. Or one Python file, whose function run(gpu, *arguments) launches the kernels,
+        or one compiled program.
     arguments: of the program, with fields of the row as {field}.
     inputs: what lies in an otherwise empty folder before the program starts there: files of sources, under
         their paths, and what scripts write.
@@ -88,7 +124,9 @@ class Recipe:
         none.
     time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
         the time between the ends of launches in one stream, after the first `warm`, as of events around a
-        loop; "last", the duration of the last timed launch.
+        loop; "last", the duration of the last timed launch; "difference", that without the duration of the
+        launch before it, where `offset` takes away what each launch takes.
+    offset: what the measured values contain besides, in the unit of the table; it is subtracted.
     set: values of the specification for the conditions of the measurement, such as an L2 that was emptied.
     launches: how many kernels it launches, where that is known; a run with another number is refused.
     timed: launches (from 1) that are timed, the others are only executed; empty: all.
@@ -98,18 +136,19 @@ class Recipe:
     gpu: str
     suite: str
     program: str
-    use: Use
-    source: Source
-    table: Table
+    use: Use | Literal["own"]
+    source: RecipeSource
+    table: MeasuredTable
     files: tuple[str, ...]
     where: Mapping[str, tuple[str, ...]]
     include: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[RecipeInput, ...] = ()
     folder: str = ""
     time: Time = "kernels"
     warm: int = 0
+    offset: float = 0.0
     set: Mapping[str, Any] = field(default_factory=dict)
     launches: int = 0
     timed: tuple[int, ...] = ()
@@ -119,6 +158,19 @@ class Recipe:
     @property
     def in_python(self) -> bool:
         return self.files[0].endswith(".py")
+
+    @property
+    def not_counted(self) -> str:
+        """Why its rows are shown but not part of the means; empty if they are part of them."""
+        clock = self.table.clock
+        if not self.unclear and clock and self.program in clock.rows:
+            return "the clock of the card was derived from them"
+        return self.unclear
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether its file is a program that runs as it is."""
+        return len(self.files) == 1 and Path(self.files[0]).suffix not in (*_SOURCES, ".py")
 
     def path_of(self, file: str, source: Path) -> Path:
         """One of `files` or `include`, with the source in that folder."""
@@ -139,7 +191,7 @@ class Recipe:
 class Row:
     """One measured run of a program.
 
-    measured: ns, or cycles if the table has those (`in_cycles`).
+    measured: ns, or cycles if the table has those (`in_cycles`); 0 if only counters were measured.
     counters: measured values by counter of simt.
     """
 
@@ -158,34 +210,47 @@ class Row:
         return [text.format(**self.parameters) for text in self.recipe.arguments]
 
 
-def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
-    """The recipes of one GPU, from FOLDER/GPU.toml. Raises ProfileError, which names the file and place."""
-    path = Path(folder) / f"{gpu}.toml"
+def read_recipes(place: str | os.PathLike[str], gpu: str) -> list[Recipe]:
+    """The recipes in a file, or, in a folder, those of one GPU (FOLDER/GPU.toml).
+
+    gpu: on which the programs run: a shipped GPU, or the path of a TOML file. Raises ProfileError, which
+    names the file and place.
+    """
+    folder, path = Path(place), Path(place)
+    if path.suffix == ".toml":
+        folder = path.parent
+    else:
+        path /= f"{shipped_name(gpu) or Path(gpu).stem}.toml"
     try:
+        require_regular(path)
         data = parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        have = sorted(p.stem for p in Path(folder).glob("*.toml"))
+        have = sorted(p.stem for p in folder.glob("*.toml"))
         raise ProfileError(
-            f"{path}: no such file: there are recipes for {listed(have) or 'no GPU'}; --recipes names their "
-            "folder (validation/programs of a checkout)"
+            f"{path}: no such file: there are recipes for {listed(have)}; --recipes names their folder "
+            "(validation/programs of a checkout), or the file of the card whose measured values are meant; "
+            "--rows names a table of your own"
         ) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise ProfileError(f"{path}: cannot be read: {error}") from None
     top = _Section(data, str(path))
     if (schema := top.text("schema")) != SCHEMA:
         raise ProfileError(f"{path}: schema is {schema!r}, expected {SCHEMA!r}")
     sources = {
-        name: Source(name, part.text("repository"), part.text("commit"))
+        name: RecipeSource(name, part.text("repository"), part.text("commit"))
         for name, part in top.sections("sources").items()
     }
-    sources[OWN] = Source(OWN, "", "")
+    sources[OWN] = RecipeSource(OWN, "", "")
     tables = {
-        name: Table(
+        name: MeasuredTable(
             part.text("file"),
             part.text("value"),
             part.choice("unit", (*NANOSECONDS, "cycles")),
             {key: part.part("counters").texts(key) for key in part.part("counters").data},
             sources[part.choice("source", sources)] if "source" in part.data else None,
+            _clock((part if "clock" in part.data else top).part("clock")),
         )
         for name, part in top.sections("tables").items()
     }
@@ -213,6 +278,7 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             folder=part.text("folder", ""),
             time=part.choice("time", get_args(Time), "kernels"),  # type: ignore[arg-type]
             warm=part.number("warm"),
+            offset=part.positive("offset") if "offset" in part.data else 0.0,
             set=part.part("set").scalars(),
             launches=part.number("launches"),
             timed=part.numbers("timed"),
@@ -223,11 +289,37 @@ def read_recipes(folder: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             raise ProfileError(f"{part.place}: files: expected at least one")
         part.end()
         found.append(recipe)
-    top.end("sources", "tables", "note")
+    top.end("sources", "tables", "note", "clock")
+    for measured in tables.values():
+        if measured.clock:
+            _require_rows(path, measured.clock, found)
     return found
 
 
-def folder_of(source: Source, recipe: Recipe, sources: Path | None) -> Path:
+def _clock(part: _Section) -> RecipeClock:
+    known: Known = part.choice("known", get_args(Known))  # type: ignore[assignment]
+    source = part.text("source")
+    if known == "unknown":
+        clock = RecipeClock(known, source, range=part.megahertz_range("range"))
+    else:
+        rows = part.texts("rows") if known == "derived" else ()
+        clock = RecipeClock(known, source, part.positive("core_mhz", "a frequency in MHz"), rows=rows)
+    part.end()
+    return clock
+
+
+def _require_rows(path: Path, clock: RecipeClock, among: Sequence[Recipe]) -> None:
+    """Raises ProfileError if it was derived from no program, or from one that there is not."""
+    names = [each.program for each in among if each.table.clock == clock]
+    wrong = [name for name in clock.rows if name not in names]
+    if wrong or (clock.known == "derived" and not clock.rows):
+        raise ProfileError(
+            f"{path}: clock: rows is {list(clock.rows)!r}, expected names of programs below, from whose rows "
+            "it was derived"
+        )
+
+
+def folder_of(source: RecipeSource, recipe: Recipe, sources: Path | None) -> Path:
     """Where a source lies. Raises ProfileError if it is not there."""
     if source.name == OWN:
         return recipe.place
@@ -270,9 +362,10 @@ def rows_of(recipe: Recipe, measurements: Path | None, sources: Path | None = No
         if missing := sorted(needed - fields.keys()):
             raise ProfileError(f"{place}: no field {missing[0]!r}, which {recipe.program}'s arguments use")
         named = needed | {key for key, values in recipe.where.items() if values == ("*",) or len(values) > 1}
-        measured = _number(fields[table.value], f"{place}: {table.value}")
+        measured = number(fields[table.value], f"{place}: {table.value}") - recipe.offset
         if measured <= 0:
-            raise ProfileError(f"{place}: {table.value} is {measured:g}, expected more than 0")
+            without = f" without the offset of {recipe.offset:g}" if recipe.offset else ""
+            raise ProfileError(f"{place}: {table.value} is {measured:g}{without}, expected more than 0")
         found.append(
             Row(
                 recipe,
@@ -280,7 +373,7 @@ def rows_of(recipe: Recipe, measurements: Path | None, sources: Path | None = No
                 measured * NANOSECONDS.get(table.unit, 1.0),
                 table.unit == "cycles",
                 {
-                    counter: math.fsum(_number(fields[c], f"{place}: {c}") for c in columns)
+                    counter: math.fsum(number(fields[c], f"{place}: {c}") for c in columns)
                     for counter, columns in table.counters.items()
                 },
             )
@@ -297,9 +390,12 @@ def read_table(path: Path) -> list[tuple[str, dict[str, str]]]:
     """Place and fields of each row of a CSV file. Lines that begin with # are comments; so is what precedes
     the header of a table that comes with simt. Raises ProfileError."""
     try:
+        require_regular(path)
         lines = list(enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from None
     kept = [(number, line) for number, line in lines if line.strip() and not line.startswith("#")]
     if kept and "," not in kept[0][1]:  # the source of a table that comes with simt
         kept = kept[1:]
@@ -333,7 +429,8 @@ def _matches(value: str, wanted: tuple[str, ...]) -> bool:
     return bool(value) if wanted == ("*",) else value in wanted
 
 
-def _number(text: str, place: str) -> float:
+def number(text: str, place: str) -> float:
+    """A cell's number. Raises ProfileError."""
     try:
         value = float(text)
     except ValueError:
@@ -343,7 +440,7 @@ def _number(text: str, place: str) -> float:
     return value
 
 
-def _table_path(table: Table, measurements: Path | None) -> Path:
+def _table_path(table: MeasuredTable, measurements: Path | None) -> Path:
     shipped = published_path(Path(table.file))
     if shipped.is_file() and shipped.name != table.file:
         return shipped
@@ -364,7 +461,7 @@ class _Section:
     def __init__(self, data: dict[str, Any], place: str) -> None:
         self.data, self.place, self._used = dict(data), place, set[str]()
 
-    def _take(self, key: str, default: Any, kind: type, text: str) -> Any:
+    def _take(self, key: str, default: Any, kind: type | tuple[type, ...], text: str) -> Any:
         self._used.add(key)
         value = self.data.get(key, default)
         if value is None:
@@ -389,7 +486,7 @@ class _Section:
                 raise ProfileError(f"{self.place}: {key}: {value!r}, expected {{name}} around a field's name")
         return tuple(values)
 
-    def inputs(self, sources: Mapping[str, Source]) -> tuple[Input, ...]:
+    def inputs(self, sources: Mapping[str, RecipeSource]) -> tuple[RecipeInput, ...]:
         """Each of `inputs`: SOURCE:FILE, or SOURCE:SCRIPT.py and its arguments."""
         found = []
         for value in self.texts("inputs", ()):
@@ -400,7 +497,7 @@ class _Section:
                     f"{self.place}: inputs: {value!r}, expected SOURCE:FILE, or SOURCE:SCRIPT.py and its "
                     f"arguments; sources are {', '.join(sources)}"
                 )
-            found.append(Input(sources[name], path, tuple(arguments)))
+            found.append(RecipeInput(sources[name], path, tuple(arguments)))
         return tuple(found)
 
     def alternatives(self, key: str) -> tuple[str, ...]:
@@ -416,6 +513,20 @@ class _Section:
         if value < 0:
             raise ProfileError(f"{self.place}: {key} is {value}, expected 0 or more")
         return value
+
+    def positive(self, key: str, text: str = "a number above 0") -> float:
+        value = self._take(key, None, (int, float), text)
+        if not 0 < value < math.inf:
+            raise ProfileError(f"{self.place}: {key} is {value!r}, expected {text}")
+        return float(value)
+
+    def megahertz_range(self, key: str) -> tuple[float, float]:
+        text = "[lowest, highest] in MHz"
+        values = self._take(key, None, list, text)
+        plain = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+        if len(values) != 2 or not plain or not 0 < values[0] < values[1] < math.inf:
+            raise ProfileError(f"{self.place}: {key} is {values!r}, expected {text}")
+        return float(values[0]), float(values[1])
 
     def numbers(self, key: str) -> tuple[int, ...]:
         values = self._take(key, [], list, "a list of launches, from 1")

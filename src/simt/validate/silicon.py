@@ -12,8 +12,8 @@ import numpy.typing as npt
 from simt.cuda.driver import Driver
 from simt.errors import DriverError
 from simt.gpu.array import DeviceArray
-from simt.validate.device import Kernel, ProgramDevice
-from simt.validate.hardware import HardwareGPU
+from simt.validate.device import BenchmarkDevice, BenchmarkKernel
+from simt.validate.hardware import HardwareGPU, device_kernel
 
 _CALLED = {
     "l2_bytes": "L2_CACHE_SIZE",
@@ -29,7 +29,7 @@ _CALLED = {
 }
 
 
-class SiliconDevice(ProgramDevice):
+class SiliconDevice(BenchmarkDevice):
     """A GPU of this machine. ordinal: its number among them, as the driver counts (CUDA_VISIBLE_DEVICES).
 
     Cycles of a launch are its time between two events (`HardwareGPU`) times the core clock, measured by the
@@ -83,7 +83,9 @@ class SiliconDevice(ProgramDevice):
         """Releases the GPU."""
         self._hardware.close()
 
-    def kernel(self, source: str, name: str, defines: Mapping[str, str | int] | None = None) -> Kernel:
+    def kernel(
+        self, source: str, name: str, defines: Mapping[str, str | int] | None = None
+    ) -> BenchmarkKernel:
         kernel, hardware = self.compiled(source, name, defines), self._hardware
 
         def launch(grid: int, block: int, *arguments: Any, shared: int = 0, cluster: int = 1) -> float:
@@ -93,7 +95,7 @@ class SiliconDevice(ProgramDevice):
         return launch
 
     def period(self, source: str, name: str, launches: int) -> float:
-        kernel = self.compiled(source, name).module.native.kernel(name)
+        kernel = device_kernel(self.compiled(source, name).module, name)
         nanoseconds, mhz = self._hardware.period(lambda: kernel.launch((1, 1, 1), (32, 1, 1)), launches)
         return nanoseconds * mhz / 1e3
 

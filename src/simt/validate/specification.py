@@ -26,7 +26,7 @@ import numpy as np
 
 from simt.errors import SimtError
 from simt.names import listed
-from simt.run.progress import Progress
+from simt.progress import Progress
 from simt.validate.device import Device, SimulatedDevice
 from simt.validate.microbenchmark import microbenchmarks, run_microbenchmarks
 from simt.validate.microbenchmarks.chases import (
@@ -67,7 +67,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SpecComparison:
     """A published value and that of the simulated GPU. reference: the first value of its benchmark."""
 
     published: Published
@@ -156,7 +156,7 @@ def compare(
     *,
     set: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
-) -> list[Comparison]:
+) -> list[SpecComparison]:
     """Runs the microbenchmarks with published values for a GPU on its shipped specification.
 
     benchmarks: only these.
@@ -180,7 +180,7 @@ def compare(
         reference = key not in found
         if reference:
             found[key] = _simulated(gpu, value, dict(set or {}))
-        comparisons.append(Comparison(value, found[key], reference))
+        comparisons.append(SpecComparison(value, found[key], reference))
     return comparisons
 
 
@@ -211,13 +211,13 @@ def _converted(value: float, unit: str, wanted: str, core_mhz: float) -> float:
     raise SimtError(f"{unit} cannot be compared with {wanted}")
 
 
-def mean_error(comparisons: Iterable[Comparison]) -> float | None:
+def mean_error(comparisons: Iterable[SpecComparison]) -> float | None:
     """Mean of the absolute errors against the references; None without any."""
     errors = [abs(c.error) for c in comparisons if c.reference]
     return sum(errors) / len(errors) if errors else None
 
 
-def to_json(comparisons: dict[str, list[Comparison]]) -> str:
+def to_json(comparisons: dict[str, list[SpecComparison]]) -> str:
     """By GPU: published value, simulated one, error, source."""
     data = {
         "schema": SCHEMA,

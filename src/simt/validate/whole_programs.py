@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import runpy
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -25,30 +26,37 @@ from typing import Any
 import polars as pl
 
 import simt._engine
-from simt.errors import CompileError, LimitReached, ProfileError, SimtError, ToolkitError
+from simt.cuda.nvcc import LEAST_ARCH, command_for
+from simt.cuda.ptxas import can_assemble
+from simt.errors import CompileError, LimitReached, ProfileError, SimtError
 from simt.files import replacing, require_folder
+from simt.options import Code
 from simt.profile import Profile
 from simt.result import LaunchResult, Result
+from simt.sass.disassembler import is_installed
 from simt.spec import Spec, load_spec
-from simt.validate.correlate import CYCLES, Correlation, Program, correlate
-from simt.validate.recipes import OWN, Recipe, Row, folder_of
+from simt.validate.correlate import CYCLES, Correlation, MeasuredProgram, correlate
+from simt.validate.recipes import OWN, End, Recipe, Row, folder_of
 
 RECORD = Path(__file__).with_name("whole_programs.csv")
 """Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
-LEAST_ARCH = 75
-"""nvcc 13 compiles for sm_75 and later. Older GPUs execute the code that an older ptxas makes of its PTX, and
-PTX as if they were sm_75."""
+CORE = "clock.core_mhz"
+CLOCKS = {"core": (CORE, "clock.interconnect_mhz", "clock.l2_mhz"), "dram": ("clock.dram_mhz",)}
+"""Fields of the specification that follow a clock."""
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # Discards what the program prints, and starts it in its folder.
 _SHELL = 'cd "$1" && shift && log=$1 && shift && exec "$@" >"$log" 2>&1'
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RowOutcome:
     """A row that was simulated, or could not be.
 
     status: "done", "limit" (not finished within the time limit), or "failed: ...".
-    measured, simulated: core cycles; measured times are converted at the specification's clock.
+    gpu: name of the specification.
+    measured, simulated: core cycles; measured times are converted at the clock that the row ran at. measured
+        is 0 if only counters were measured.
+    unclear: why it is not part of the means; empty if it is.
     counters: simulated and measured value by counter.
     stalls: share of warp-cycles by state, largest first.
     """
@@ -78,12 +86,12 @@ class Outcome:
 
     @property
     def error(self) -> float:
-        """(simulated - measured) / measured."""
-        return self.simulated / self.measured - 1
+        """(simulated - measured) / measured; NaN where no time was measured."""
+        return self.simulated / self.measured - 1 if self.measured else math.nan
 
     @property
     def counts(self) -> bool:
-        """Whether it is part of the mean."""
+        """Whether it is part of the means."""
         return self.status == "done" and not self.unclear
 
     def stall_text(self, most: int = 3) -> str:
@@ -97,7 +105,11 @@ class Setting:
 
     out: folder for programs, logs and finished rows.
     sources: folder with a checkout of each source under its name.
-    code: "ptx" or "sass". limit: host seconds for a row. set: values of the specification to override.
+    code: "ptx" or "sass"; see `recommended_code`.
+    limit: host seconds for a row. set: values of the specification to override; with a core clock among
+        them, that of the recipe does not count.
+    end: at which end of the range rows run whose clock is unknown; None: at the specification's.
+    scale: factors of clocks ("core", "dram").
     """
 
     out: Path
@@ -106,9 +118,11 @@ class Setting:
     limit: float = 60.0
     set: Mapping[str, Any] | None = None
     threads: int = 1
+    end: End | None = None
+    scale: Mapping[str, float] = field(default_factory=dict)
 
 
-def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], None]) -> list[Outcome]:
+def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[RowOutcome], None]) -> list[RowOutcome]:
     """Simulates rows of one GPU, those measured to be short first. Rows that are done already are not
     simulated again. Once a row of a program takes longer than the limit, so do its longer ones, which are not
     tried.
@@ -122,7 +136,8 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
     known = {outcome.key: outcome for outcome in read_outcomes(setting.out)}
     found, built, late = [], dict[int, Path](), set[int]()
     for row in sorted(rows, key=lambda row: row.measured):
-        spec = load_spec(row.recipe.gpu, dict(setting.set or {}))
+        values = clocked(row.recipe, setting)
+        spec = load_spec(row.recipe.gpu, values)
         measured = row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3
         key = (spec.hash[:16], engine_hash(), run_hash(row), setting.code, row.recipe.suite, row.name)
         done = known.get(key)
@@ -133,7 +148,7 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
             start = time.monotonic()
             status, launches = "limit", list[LaunchResult]()
             if id(recipe) not in late:
-                status, launches = _simulated(row, built[id(recipe)], spec, setting)
+                status, launches = _simulated(row, built[id(recipe)], spec, replace(setting, set=values))
             if status == "limit":
                 late.add(id(recipe))
             outcome = _outcome(row, spec, setting, status, launches, measured, time.monotonic() - start)
@@ -141,11 +156,35 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[Outcome], No
                 _append(setting.out / "rows.jsonl", outcome)
             told(outcome)
             done = outcome
-        found.append(replace(done, measured=measured, use=row.recipe.use, unclear=row.recipe.unclear))
+        found.append(replace(done, measured=measured, use=row.recipe.use, unclear=row.recipe.not_counted))
     return found
 
 
-def read_outcomes(out: Path) -> list[Outcome]:
+def clocked(recipe: Recipe, setting: Setting) -> dict[str, Any]:
+    """Overrides of the specification for a row: those of the setting, with the clocks that it runs at.
+    Crossbar and L2 follow the core."""
+    values, stated = dict(setting.set or {}), recipe.table.clock
+    clock = load_spec(recipe.gpu, values).clock
+    mhz = {"core": clock.core_mhz, "dram": clock.dram_mhz}
+    wanted = dict(mhz)
+    if stated and CORE not in values:
+        wanted["core"] = stated.mhz(setting.end) or clock.core_mhz
+    for name, fields_ in CLOCKS.items():
+        wanted[name] *= setting.scale.get(name, 1.0)
+        if wanted[name] != mhz[name]:
+            for path in fields_:
+                values[path] = getattr(clock, path.removeprefix("clock.")) * wanted[name] / mhz[name]
+    return values
+
+
+def recommended_code(spec: Spec) -> Code:
+    """What to execute where times are compared: machine code, as the measured GPU did, where it can be made,
+    decoded and executed; else PTX (docs/machine-code-and-ptx.md)."""
+    executed = 70 <= spec.sm_version < 100  # Volta to Hopper
+    return "sass" if executed and can_assemble(f"sm_{spec.sm_version}") and is_installed() else "ptx"
+
+
+def read_outcomes(out: Path) -> list[RowOutcome]:
     """The rows in OUT/rows.jsonl, without a last line that an interruption has cut off.
 
     Raises ProfileError for a damaged line.
@@ -159,13 +198,13 @@ def read_outcomes(out: Path) -> list[Outcome]:
         try:
             data = json.loads(line)
             data["counters"] = {name: tuple(pair) for name, pair in data["counters"].items()}
-            found.append(Outcome(**data))
+            found.append(RowOutcome(**data))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ProfileError(f"{path}:{number}: not a finished row: {error}") from None
     return found
 
 
-def _append(path: Path, outcome: Outcome) -> None:
+def _append(path: Path, outcome: RowOutcome) -> None:
     """Adds a line, in place of one that an interruption has cut off."""
     with path.open("ab+") as file:
         file.seek(0)
@@ -199,19 +238,6 @@ def engine_hash() -> str:
     return hashlib.sha256(Path(simt._engine.__file__).read_bytes()).hexdigest()[:16]
 
 
-def find_nvcc() -> Path:
-    """nvcc, from the PATH or from NVIDIA's wheels for CUDA 13. Raises ToolkitError."""
-    for place in (Path(sys.prefix) / "nvcc", *map(Path, sys.path)):
-        if (path := place / "nvidia" / "cu13" / "bin" / "nvcc").is_file():
-            return path
-    if found := shutil.which("nvcc"):
-        return Path(found)
-    raise ToolkitError(
-        "nvcc is not installed: pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm "
-        "nvidia-cuda-cccl"
-    )
-
-
 def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path:
     """Compiles a program once, with PTX and machine code for the GPU; one in Python stays as it is.
 
@@ -222,15 +248,13 @@ def build(recipe: Recipe, spec_sm: int, out: Path, sources: Path | None) -> Path
     for file in files:
         if not file.is_file():
             raise ProfileError(f"{file}: no such file, which {recipe.program} is compiled from")
-    if recipe.in_python:
+    if recipe.in_python or recipe.is_compiled:
         return files[0]
-    nvcc = find_nvcc()
-    command: list[str | Path] = [nvcc, "-O3", "-w", "-cudart", "shared"]
-    command += [f"-gencode=arch=compute_{arch},code=[compute_{arch},sm_{arch}]"]
+    command = [*command_for(arch, out), "-w"]
     # CUDA 13 has no longer the old names of these two functions, which published programs use.
     command += ["-DcudaThreadSynchronize=cudaDeviceSynchronize", "-DcudaThreadExit=cudaDeviceReset"]
     command += [f"-I{recipe.path_of(name, folder)}" for name in recipe.include]
-    command += [*recipe.flags, *files, f"-L{library_folder(nvcc, out)}"]
+    command += [*recipe.flags, *files]
     digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in (*files, *recipe.own_files())))
     digest.update(repr([str(part) for part in command]).encode())
     program = out / "programs" / f"{recipe.program}-{digest.hexdigest()[:12]}"
@@ -275,19 +299,6 @@ def prepare(recipe: Recipe, out: Path, sources: Path | None) -> Path:
         if done.returncode:
             raise ProfileError(f"{recipe.program}: {file} failed: {done.stderr.strip()}")
     partial.rename(folder)
-    return folder
-
-
-def library_folder(nvcc: Path, out: Path) -> Path:
-    """A folder with libcudart.so, which the wheels have only under its full name."""
-    own = nvcc.resolve().parents[1] / "lib"
-    if (own / "libcudart.so").exists() or not own.is_dir():
-        return own
-    folder = out / "lib"
-    folder.mkdir(parents=True, exist_ok=True)
-    link, library = folder / "libcudart.so", next(own.glob("libcudart.so.*"), None)
-    if library is not None and not link.is_symlink():
-        link.symlink_to(library)
     return folder
 
 
@@ -355,10 +366,10 @@ def _outcome(
     launches: Sequence[LaunchResult],
     measured: float,
     seconds: float,
-) -> Outcome:
+) -> RowOutcome:
     recipe, compared = row.recipe, compared_launches(launches, row.recipe)
-    return Outcome(
-        gpu=recipe.gpu,
+    return RowOutcome(
+        gpu=spec.name,
         spec=spec.hash[:16],
         engine=engine_hash(),
         run=run_hash(row),
@@ -367,7 +378,7 @@ def _outcome(
         program=recipe.program,
         row=row.name,
         use=recipe.use,
-        unclear=recipe.unclear,
+        unclear=recipe.not_counted,
         status=status,
         measured=measured,
         simulated=cycles_of(launches, recipe) if status == "done" else 0.0,
@@ -388,7 +399,7 @@ def timed_launches(result: Result, recipe: Recipe) -> list[LaunchResult]:
 
 def compared_launches(launches: Sequence[LaunchResult], recipe: Recipe) -> Sequence[LaunchResult]:
     """The launches whose time is compared."""
-    return launches[-1:] if recipe.time == "last" else launches[recipe.warm :]
+    return launches[-1:] if recipe.time in ("last", "difference") else launches[recipe.warm :]
 
 
 def cycles_of(launches: Sequence[LaunchResult], recipe: Recipe) -> float:
@@ -398,6 +409,12 @@ def cycles_of(launches: Sequence[LaunchResult], recipe: Recipe) -> float:
         return float(launches[-1].cycles)
     if recipe.time == "kernels":
         return float(sum(launch.cycles for launch in launches))
+    if recipe.time == "difference":
+        if len(launches) < 2:
+            raise ProfileError(
+                f"{recipe.program}: a difference of {len(launches)} launches, expected 2 or more"
+            )
+        return float(launches[-1].cycles - launches[-2].cycles)
     if not 0 < recipe.warm < len(launches):
         raise ProfileError(f"{recipe.program}: a period after {recipe.warm} of {len(launches)} launches")
     return (launches[-1].end_cycle - launches[recipe.warm - 1].end_cycle) / (len(launches) - recipe.warm)
@@ -412,18 +429,20 @@ def shares(launches: Iterable[LaunchResult]) -> dict[str, float]:
     return {name: n / every for name, n in total.most_common() if n}
 
 
-def correlation(outcomes: Iterable[Outcome]) -> Correlation:
+def correlation(outcomes: Iterable[RowOutcome]) -> Correlation:
     """The rows that count, as pairs for the correlator. Raises ProfileError if there are none."""
     return correlate(_program(outcome) for outcome in outcomes if outcome.counts)
 
 
-def _program(outcome: Outcome) -> Program:
+def _program(outcome: RowOutcome) -> MeasuredProgram:
     about = {"launch": [0], "name": [outcome.row]}
-    ours, theirs = {CYCLES: [outcome.simulated]}, {CYCLES: [outcome.measured]}
+    ours, theirs = dict[str, list[float]](), dict[str, list[float]]()
+    if outcome.measured:
+        ours[CYCLES], theirs[CYCLES] = [outcome.simulated], [outcome.measured]
     for name, (simulated, measured) in outcome.counters.items():
         ours[name], theirs[name] = [simulated], [measured]
     states = {_STALL.format(name): [share] for name, share in outcome.stalls.items()}
-    return Program(
+    return MeasuredProgram(
         outcome.row,
         Profile(pl.DataFrame({**about, **ours, **states}), outcome.gpu, "simulated"),
         (Profile(pl.DataFrame({**about, **theirs}), outcome.gpu, "measured"),),
@@ -431,12 +450,12 @@ def _program(outcome: Outcome) -> Program:
     )
 
 
-def table(outcomes: Sequence[Outcome]) -> pl.DataFrame:
+def table(outcomes: Sequence[RowOutcome]) -> pl.DataFrame:
     """One line for each row, for Parquet."""
     rows = [
         {
             **{name: value for name, value in asdict(o).items() if name not in ("counters", "stalls")},
-            "error": o.error if o.status == "done" else None,
+            "error": o.error if o.status == "done" and o.measured else None,
             "stalls": o.stall_text(),
             "counters": json.dumps(o.counters),
         }
@@ -493,7 +512,7 @@ def recorded(path: Path = RECORD) -> list[Recorded]:
         ]
 
 
-def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> list[Recorded]:
+def record(outcomes: Sequence[RowOutcome], path: Path = RECORD) -> list[Recorded]:
     """Replaces the records of these rows' suites, which are of one GPU, code and use."""
     first = outcomes[0]
     new = [
@@ -520,15 +539,16 @@ def record(outcomes: Sequence[Outcome], path: Path = RECORD) -> list[Recorded]:
 
 
 def clock_settings(
-    gpu: str, factors: Mapping[str, Sequence[float]], base: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Overrides by a name: for each clock ("core", which crossbar and L2 follow, or "dram") times each
-    factor."""
-    spec = load_spec(gpu, dict(base))
-    clocks = {"core": ("core_mhz", "interconnect_mhz", "l2_mhz"), "dram": ("dram_mhz",)}
-    found: dict[str, dict[str, Any]] = {"as specified": dict(base)}
+    setting: Setting, rows: Iterable[Row], factors: Mapping[str, Sequence[float]]
+) -> dict[str, Setting]:
+    """Settings by a name: as it is; if the clock of a row is unknown, at both ends of its range; and with
+    each clock ("core" or "dram") times each factor."""
+    found = {"as stated": setting}
+    clocks = {row.recipe.table.clock for row in rows}
+    if CORE not in (setting.set or {}) and any(clock and clock.range for clock in clocks):
+        found["lowest possible"] = replace(setting, end="lowest")
+        found["highest possible"] = replace(setting, end="highest")
     for clock, of in factors.items():
         for factor in of:
-            scaled = {f"clock.{name}": factor * getattr(spec.clock, name) for name in clocks[clock]}
-            found[f"{clock} clock {100 * (factor - 1):+.0f} %"] = {**base, **scaled}
+            found[f"{clock} clock {100 * (factor - 1):+.0f} %"] = replace(setting, scale={clock: factor})
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from .spmv import Rows, random_rows
+from .spmv import MatrixRows, random_rows
 from .workload import Outputs, Workload, with_midpoints
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ extern "C" __global__ void pagerank(const int* first, const int* sources, const 
 """
 
 
-def _graph(size: int) -> tuple[Rows, npt.NDArray[np.float32]]:
+def _graph(size: int) -> tuple[MatrixRows, npt.NDArray[np.float32]]:
     rows = random_rows(np.random.default_rng(0), size, max(DENSITY, 4 / size))
     links = np.bincount(rows.columns, minlength=size)
     return rows, (1 / links[rows.columns]).astype(np.float32)

@@ -25,7 +25,7 @@ extern "C" __global__ void spmv(const int* first, const int* columns, const floa
 """
 
 
-class Rows(NamedTuple):
+class MatrixRows(NamedTuple):
     """A square matrix by compressed rows: where each row begins (and the last ends), columns."""
 
     first: npt.NDArray[np.int32]
@@ -37,16 +37,16 @@ class Rows(NamedTuple):
         return np.asarray(total[self.first[1:]] - total[self.first[:-1]])
 
 
-def random_rows(rng: np.random.Generator, size: int, density: float) -> Rows:
+def random_rows(rng: np.random.Generator, size: int, density: float) -> MatrixRows:
     """Binomial numbers of elements, spread over the row at random, in ascending order of columns."""
     counts = rng.binomial(size, density, size)
     first = np.concatenate([[0], np.cumsum(counts)])
     place = np.arange(first[-1]) - np.repeat(first[:-1], counts) + rng.random(first[-1])
     columns = place * np.repeat(size / np.maximum(counts, 1), counts)
-    return Rows(first.astype(np.int32), np.minimum(columns, size - 1).astype(np.int32))
+    return MatrixRows(first.astype(np.int32), np.minimum(columns, size - 1).astype(np.int32))
 
 
-def _inputs(size: int) -> tuple[Rows, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _inputs(size: int) -> tuple[MatrixRows, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     rng = np.random.default_rng(0)
     rows = random_rows(rng, size, DENSITY)
     return rows, rng.random(len(rows.columns), np.float32), rng.random(size, np.float32)

@@ -33,6 +33,13 @@ int main() {
   for (int i = 0; i < n; ++i) CHECK(host[i] == 3 * i);
   CUDA(cudaMemcpy(host, device, n * sizeof(int), cudaMemcpyDeviceToHost));
   for (int i = 0; i < n; ++i) CHECK(host[i] == 6 * i);
+  // A copy in the legacy default stream, for which the program waits, follows what is in blocking streams.
+  cudaStream_t blocking;
+  CUDA(cudaStreamCreate(&blocking));
+  scale<<<n / 128, 128, 0, blocking>>>(device, n, 2);
+  CUDA(cudaMemcpy(host, device, n * sizeof(int), cudaMemcpyDeviceToHost));
+  for (int i = 0; i < n; ++i) CHECK(host[i] == 12 * i);
+  CUDA(cudaStreamDestroy(blocking));
   CUDA(cudaStreamQuery(streams[0]));
   for (cudaStream_t s : streams) CUDA(cudaStreamDestroy(s));
   CUDA(cudaFreeHost(host));

@@ -1,6 +1,6 @@
 
+#include "timing/base/ring_queue.hpp"
 #include "timing/memory/dram_scheduler.hpp"
-#include "timing/ring_queue.hpp"
 
 namespace simt {
 namespace {

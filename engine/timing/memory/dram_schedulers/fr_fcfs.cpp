@@ -1,9 +1,9 @@
 #include <bit>
 #include <vector>
 
+#include "timing/base/ring_queue.hpp"
+#include "timing/base/spec.hpp"
 #include "timing/memory/dram_scheduler.hpp"
-#include "timing/ring_queue.hpp"
-#include "timing/spec.hpp"
 
 namespace simt {
 namespace {

@@ -1,4 +1,5 @@
 #include "timing/memory/hash.hpp"
+#include "timing/memory/hashes/ipoly.hpp"
 
 namespace simt {
 namespace {

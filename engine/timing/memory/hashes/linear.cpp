@@ -11,10 +11,9 @@ const Registered<SliceHash> linear_slices{
      /*most_slices=*/0,
      /*linear=*/true}};
 
-const Registered<SetIndex> linear_sets{{{"linear", "The lowest bits of the line's number.", "GPGPU-Sim"},
-                                        [](uint64_t /*address*/, uint64_t line, uint32_t count) {
-                                          return static_cast<uint32_t>(line & (count - 1));
-                                        }}};
+const Registered<SetIndex> linear_sets{
+    {{"linear", "The lowest bits of the line's number.", "GPGPU-Sim"},
+     [](uint64_t /*address*/, uint64_t line, uint32_t /*count*/) { return static_cast<uint32_t>(line); }}};
 
 }  // namespace
 }  // namespace simt

@@ -20,7 +20,7 @@ const Registered<SetIndex> xor_sets{
     {{"xor", "XOR of the lowest bits of the line's number with as many bits above them.", "GPGPU-Sim"},
      [](uint64_t /*address*/, uint64_t line, uint32_t count) {
        const auto bits = static_cast<uint32_t>(std::bit_width(count) - 1);
-       return static_cast<uint32_t>((line ^ (line >> bits)) & (count - 1));
+       return static_cast<uint32_t>(line ^ (line >> bits));
      }}};
 
 }  // namespace

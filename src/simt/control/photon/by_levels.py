@@ -19,7 +19,7 @@ from ..controller import GO_ON, Contention, Controller, Decision, Interval, Laun
 from ..projection import Projection
 from .analysis import LaunchAnalysis, load_analyses, save_analyses
 from .counters import exact_totals, extrapolate, kinds_of_work, requests_by_kind
-from .levels import BlockLevel, Done, KernelLevel, Small, WarpLevel, Work
+from .levels import BlockLevel, Done, KernelLevel, LevelWork, Small, WarpLevel
 
 LEVELS = ("kernel", "block", "warp")
 Levels = str | Collection[str]
@@ -30,7 +30,7 @@ Self = TypeVar("Self", bound="ByLevels")
 class UnderWay:
     """State of the launch that is being simulated."""
 
-    work: Work
+    work: LevelWork
     warps: WarpLevel
     blocks: BlockLevel
     like: Done | None = None  # the earlier launch that predicts all of it
@@ -123,13 +123,13 @@ class ByLevels(Controller):
     # --- before a launch --------------------------------------------------------------------------------
 
     @abstractmethod
-    def new_levels(self, work: Work) -> tuple[WarpLevel, BlockLevel]:
+    def new_levels(self, work: LevelWork) -> tuple[WarpLevel, BlockLevel]:
         """The objects that observe the warps and the blocks of a launch."""
 
     def begin(self, launch: LaunchView) -> Decision:
         analysis = self._analyse(launch)
         self.analyses_.append(analysis)
-        work = Work(launch, analysis)
+        work = LevelWork(launch, analysis)
         now = self._now = UnderWay(work, *self.new_levels(work))
         self.warps = self.blocks = False
         if not analysis.complete:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from simt.result import LaunchResult
 from ..code import BlockTable
 from ..controller import LaunchView
 from ..projection import Projection
+
+if TYPE_CHECKING:
+    from simt.engine_types import DecodedInstruction
 
 _GLOBAL = ("global", "generic", "texture")
 _REQUESTS = {
@@ -27,7 +30,7 @@ _REQUESTS = {
 
 
 def kinds_of_work(
-    instructions: Sequence[Mapping[str, Any]], blocks: BlockTable
+    instructions: Sequence[DecodedInstruction], blocks: BlockTable
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Warp instructions of each kind of work in one execution of each block."""
     kinds = {

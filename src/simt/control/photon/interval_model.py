@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from simt.engine_types import DecodedInstruction
 
 Place = tuple[int, int]
 """A 32-bit register: its file and number."""
@@ -46,7 +49,7 @@ class BlockInstruction:
     writes: tuple[Place, ...]
 
     @staticmethod
-    def of(static: Mapping[str, Any]) -> BlockInstruction:
+    def of(static: DecodedInstruction) -> BlockInstruction:
         """From an instruction of `LaunchCode.instructions`."""
 
         def places(registers: Sequence[tuple[int, int, int]]) -> tuple[Place, ...]:

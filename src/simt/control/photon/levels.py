@@ -42,7 +42,7 @@ class StabilityTest(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class LevelWork:
     """A launch as the levels see it: its known properties, and the work of its sampled warps."""
 
     view: LaunchView
@@ -62,7 +62,7 @@ class Work:
 class Done:
     """A launch that was simulated, wholly or in part, for comparison with later ones."""
 
-    work: Work
+    work: LevelWork
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
     first: bool  # first launch of its function
@@ -88,7 +88,7 @@ class KernelLevel:
     _done: list[Done] = field(default_factory=list)
     _functions: set[str] = field(default_factory=set)
 
-    def like(self, launch: Work) -> Done | None:
+    def like(self, launch: LevelWork) -> Done | None:
         """The earlier launch with a similar vector whose number of warps is nearest."""
         view, each = launch.view, launch.analysis.instructions_per_warp
         wave = view.ctas_per_sm * view.sm_count * view.warps_per_cta
@@ -106,7 +106,7 @@ class KernelLevel:
         # Among equally near ones the latest: it left the caches as this launch finds them.
         return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
 
-    def predict(self, launch: Work, like: Done) -> Predict:
+    def predict(self, launch: LevelWork, like: Done) -> Predict:
         """The duration of the similar launch, scaled by warp instructions."""
         cycles = like.cycles * launch.instructions / max(1.0, like.work.instructions)
         return Predict(
@@ -115,7 +115,7 @@ class KernelLevel:
             f"{like.work.view.index}, with {like.work.warps:,} warps against {launch.warps:,}",
         )
 
-    def extrapolate(self, launch: Work, like: Done, view: LaunchView, cycles: int) -> Projection:
+    def extrapolate(self, launch: LevelWork, like: Done, view: LaunchView, cycles: int) -> Projection:
         """The similar launch's counters, scaled by warp instructions. view: with what is known by now."""
         factor = launch.instructions / max(1.0, like.work.instructions)
         counters = {name: value * factor for name, value in like.counters.items()}
@@ -124,7 +124,7 @@ class KernelLevel:
         return Projection(cycles, counters, dict.fromkeys(["cycles", *counters], how))
 
     @staticmethod
-    def half_width(launch: Work, like: Done) -> float:
+    def half_width(launch: LevelWork, like: Done) -> float:
         """Of the 95 % interval of the cycles, relative to them: how far launches that are alike differ, the
         interval of the similar launch, and half of what their instructions differ by.
 
@@ -133,7 +133,7 @@ class KernelLevel:
         ratio = max(1.0, launch.instructions) / max(1.0, like.work.instructions)
         return _ALIKE + like.half_width + abs(math.log(ratio)) / 2
 
-    def add(self, launch: Work, result: LaunchResult) -> None:
+    def add(self, launch: LevelWork, result: LaunchResult) -> None:
         """Adds a launch that was not predicted as a whole; it can represent others."""
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
         first = launch.view.name not in self._functions

@@ -18,7 +18,7 @@ from ..projection import Projection
 from ..trends import Trends
 from ..waves import Waves, too_few
 from .by_levels import LEVELS, ByLevels, Levels
-from .levels import BlockLevel, Small, WarpLevel, Work
+from .levels import BlockLevel, LevelWork, Small, WarpLevel
 from .stability import SpanStability
 from .throughput import Throughput
 
@@ -97,7 +97,7 @@ class Photon(ByLevels):
         real("trend", self.trend, 0)
         real("error", self.error, 0)
 
-    def new_levels(self, work: Work) -> tuple[WarpLevel, BlockLevel]:
+    def new_levels(self, work: LevelWork) -> tuple[WarpLevel, BlockLevel]:
         # What is dispatched and makes room is a CTA: its time counts, not that of its warps.
         warps = WarpLevel(lambda: SpanStability(self.delta, self.warp_window), work.view.warps_per_cta)
         return warps, BlockLevel(work.analysis, lambda: SpanStability(self.delta, self.block_window))
@@ -159,10 +159,9 @@ class Photon(ByLevels):
 
     def _seen_enough(self, interval: Interval) -> bool:
         """Whether what has been simulated shows what the rest is like."""
-        if (half := self._waves.half_width(self._now.work.instructions)) > self.error:
-            self._changes = f"the cycles would have been uncertain by {half:.1%}" if self._waves.seen else ""
-            return False
-        self._changes = self._trends.found(interval.end / 2, self.trend)
+        self._changes = self._waves.undecided(self._now.work.instructions, self.error) or self._trends.found(
+            interval.end / 2, self.trend
+        )
         return not self._changes
 
     @property

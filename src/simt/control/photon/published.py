@@ -14,7 +14,7 @@ from simt.parameter_checks import one_of
 
 from ..controller import AS_PUBLISHED, Decision, Interval, LaunchView, Predict
 from .by_levels import LEVELS, ByLevels, Levels
-from .levels import BlockLevel, Small, WarpLevel, Work
+from .levels import BlockLevel, LevelWork, Small, WarpLevel
 from .stability import Stability, StabilityRule
 
 _WINDOWS = {"paper": (2048, 1024), "artifact": (4096, 1024)}  # of blocks, of warps
@@ -85,7 +85,7 @@ class PublishedPhoton(ByLevels):
         super().validate()
         one_of("fidelity", self.fidelity, tuple(_WINDOWS))
 
-    def new_levels(self, work: Work) -> tuple[WarpLevel, BlockLevel]:
+    def new_levels(self, work: LevelWork) -> tuple[WarpLevel, BlockLevel]:
         of_blocks, of_warps = _WINDOWS[self.fidelity]
         rule = StabilityRule.published if self.fidelity == "paper" else StabilityRule.artifact
 

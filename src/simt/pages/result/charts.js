@@ -1,15 +1,30 @@
 let redraw = [], themed = []; // what is drawn in the colours of the theme: of the chosen launch, of the page
+/* A place whose chart is drawn for its width, so that texts have the same size on a phone. */
+function sized(draw) {
+  const place = el("div");
+  let drawn = 0;
+  const show = wide => { if (wide && wide !== drawn) { drawn = wide; place.replaceChildren(draw(wide)); } };
+  show(560);
+  new ResizeObserver(([entry]) => show(Math.round(entry.contentRect.width))).observe(place);
+  return place;
+}
 /* A chart over cycles with a cross-hair; `paint` adds the marks, `rows` the text for an interval. x = {start, end} of each interval. */
 function timeChart(title, x, top, names, paint, rows) {
-  const W = 560, H = 150, L = 38, B = 20, T = 8;
+  return el("div", {class: "chart"}, el("h3", {}, title), sized(W => timeAxes(W, x, top, paint, rows)), ...(names.length > 1 ? [legend(names)] : []));
+}
+function timeAxes(W, x, top, paint, rows) {
+  const H = 150, L = 38, B = 20, T = 8;
   const last = x.end[x.end.length - 1], first = x.start[0];
   const px = v => L + (W - L) * (v - first) / Math.max(1, last - first), py = v => T + (H - T - B) * (1 - Math.min(v, top) / top);
   const root = svg("svg", {viewBox: `0 0 ${W} ${H}`});
-  for (const f of [0, .5, 1]) {
-    root.append(svg("line", {x1: L, x2: W, y1: py(f * top), y2: py(f * top), stroke: "var(--grid)"}));
-    root.append(svg("text", {x: L - 6, y: py(f * top) + 4, "text-anchor": "end"}, num(f * top, top < 3 ? 2 : 0)));
+  for (const [v, text] of ticks(0, top, 5)) {
+    root.append(svg("line", {x1: L, x2: W, y1: py(v), y2: py(v), stroke: "var(--grid)"}));
+    root.append(svg("text", {x: L - 6, y: py(v) + 4, "text-anchor": "end"}, text));
   }
-  for (const f of [0, .5, 1]) root.append(svg("text", {x: px(first + f * (last - first)), y: H - 4, "text-anchor": f === 0 ? "start" : f === 1 ? "end" : "middle"}, short(Math.round(first + f * (last - first))) + (f === 1 ? " cycles" : "")));
+  ticks(first, last, Math.max(1, Math.floor((W - L) / 80)), 1).forEach(([v, text], i) => {
+    const shown = i ? text : text + " cycles", right = px(v) + textWidth(shown, 11) / 2 > W;
+    root.append(svg("line", {x1: px(v), x2: px(v), y1: H - B, y2: H - B + 4, stroke: "var(--faint)"}), svg("text", {x: right ? W : px(v), y: H - 4, "text-anchor": right ? "end" : "middle"}, shown));
+  });
   paint(root, px, py);
   const cross = svg("line", {y1: T, y2: H - B, stroke: "var(--faint)", "stroke-dasharray": "3 3", visibility: "hidden"});
   root.append(cross);
@@ -21,7 +36,7 @@ function timeChart(title, x, top, names, paint, rows) {
     showTip(e, [["", `cycles ${num(x.start[i])} to ${num(x.end[i])}`], ...rows(i)]);
   };
   root.onmouseleave = () => { tip.style.display = "none"; cross.setAttribute("visibility", "hidden"); };
-  return el("div", {class: "chart"}, el("h3", {}, title), root, ...(names.length > 1 ? [legend(names)] : []));
+  return root;
 }
 /* Series = [name, values, colour]. */
 function lineChart(title, x, series, top, unit) {

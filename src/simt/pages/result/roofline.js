@@ -9,31 +9,49 @@ function roofline() {
   const top = Math.max(...flat.map(r => r.value)), log = Math.log10;
   const x0 = Math.floor(log(Math.min(.1, ...dots.map(d => d.x)))), x1 = Math.ceil(log(Math.max(top / Math.min(...levels.map(r => r.value)) * 2, ...dots.map(d => d.x))));
   const y0 = Math.floor(log(Math.min(top / 1e4, ...dots.map(d => d.y)))), y1 = Math.ceil(log(top) + .1);
-  const W = 1000, H = 380, left = 64, bottom = 36, px = v => left + (W - left - 12) * (log(v) - x0) / (x1 - x0), py = v => 10 + (H - bottom - 10) * (y1 - log(v)) / (y1 - y0);
-  const root = svg("svg", {viewBox: `0 0 ${W} ${H}`}), per = v => ["", "K", "M", "G", "T", "P"][Math.min(5, Math.floor(log(v) / 3))];
-  const amount = v => (v / 1000 ** Math.min(5, Math.floor(log(v) / 3))).toPrecision(3) + " " + per(v);
-  for (let e = x0; e <= x1; ++e) root.append(svg("line", {x1: px(10 ** e), x2: px(10 ** e), y1: 10, y2: H - bottom, stroke: "var(--grid)"}), svg("text", {x: px(10 ** e), y: H - bottom + 15, "text-anchor": "middle"}, e < 0 ? (10 ** e).toFixed(-e) : num(10 ** e)));
-  for (let e = y0; e <= y1; ++e) root.append(svg("line", {x1: left, x2: W - 12, y1: py(10 ** e), y2: py(10 ** e), stroke: "var(--grid)"}), svg("text", {x: left - 6, y: py(10 ** e) + 4, "text-anchor": "end"}, amount(10 ** e).replace(/\.0+ /, " ")));
-  root.append(svg("text", {x: W - 12, y: H - 4, "text-anchor": "end"}, "floating-point operations per byte"), svg("text", {x: left + 6, y: 20}, "operations/s"));
-  for (const r of levels) {
-    const from = Math.max(10 ** x0, 10 ** y0 / r.value), knee = top / r.value;
-    root.append(svg("line", {x1: px(from), y1: py(from * r.value), x2: px(Math.min(knee, 10 ** x1)), y2: py(Math.min(knee, 10 ** x1) * r.value), stroke: COLOR[r.level], "stroke-width": 1.6}));
-    const at = from * 1.6;
-    root.append(svg("text", {x: px(at) + 6, y: py(at * r.value) - 8, class: "roof", style: `fill:${COLOR[r.level]}`}, `${r.name} ${amount(r.value)}B/s`));
-  }
-  for (const r of flat) root.append(svg("line", {x1: px(r.value / Math.max(...levels.map(l => l.value))), x2: W - 12, y1: py(r.value), y2: py(r.value), stroke: "var(--soft)", "stroke-width": 1.6}),
-    svg("text", {x: W - 14, y: py(r.value) - 5, "text-anchor": "end", class: "roof"}, `${r.name} ${amount(r.value)}FLOP/s`));
-  const most = Math.max(...points.map(p => p.seconds));
-  for (const d of dots) {
-    const k = D.kernels[d.p.kernel], peak = Math.min(d.x * d.roof.value, top);
-    root.append(tipped(svg("circle", {cx: px(d.x), cy: py(d.y), r: 4 + 6 * Math.sqrt(d.p.seconds / most), fill: COLOR[d.level], "fill-opacity": .65, stroke: "var(--card)"}), () => [[COLOR[d.level], k.short],
-      ["", `operations per byte of ${d.roof.name}`, d.x.toPrecision(3)], ["", "operations/s", amount(d.y)], ["", "of what the roofs allow", pct(100 * d.y / peak, 1)]]));
-  }
-  const named = [];
-  for (const d of dots) {
-    const p = d.p, y = py(d.y), clear = named.length < 8 && named.every(([u, v, k]) => k !== p.kernel && (Math.abs(u - px(d.x)) > 150 || Math.abs(v - y) > 14));
-    if (clear) named.push([px(d.x), y, p.kernel]);
-    if (clear) root.append(svg("text", {x: px(d.x) + 11, y: py(d.y) + 4, class: "roof"}, D.kernels[p.kernel].short));
-  }
-  return el("div", {}, root, legend(levels.map(r => [`by bytes of ${r.name}`, COLOR[r.level]])));
+  const per = v => Math.max(0, Math.min(5, Math.floor(log(v) / 3 + 1e-9))), amount = v => (v / 1000 ** per(v)).toPrecision(3) + " " + ["", "K", "M", "G", "T", "P"][per(v)];
+  const draw = W => {
+    const H = 380, left = 64, right = W - 12, head = 10, foot = H - 36, px = v => left + (right - left) * (log(v) - x0) / (x1 - x0), py = v => head + (foot - head) * (y1 - log(v)) / (y1 - y0);
+    const root = svg("svg", {viewBox: `0 0 ${W} ${H}`}), names = placer(left, head, W, foot), every = Math.ceil(52 * (x1 - x0) / (right - left));
+    for (let e = x0; e <= x1; ++e) {
+      root.append(svg("line", {x1: px(10 ** e), x2: px(10 ** e), y1: head, y2: foot, stroke: "var(--grid)"}));
+      if ((e - x0) % every === 0) root.append(svg("text", {x: px(10 ** e), y: foot + 15, "text-anchor": "middle"}, e < 0 ? (10 ** e).toFixed(-e) : num(10 ** e)));
+    }
+    for (let e = y0; e <= y1; ++e) root.append(svg("line", {x1: left, x2: right, y1: py(10 ** e), y2: py(10 ** e), stroke: "var(--grid)"}), svg("text", {x: left - 6, y: py(10 ** e) + 4, "text-anchor": "end"}, amount(10 ** e).replace(/\.0+ /, " ")));
+    root.append(svg("text", {x: right, y: H - 4, "text-anchor": "end"}, "floating-point operations per byte"), svg("text", {x: left + 6, y: 22}, "operations/s"));
+    names.keep([left, head, left + 80, 26]);
+    const most = Math.max(...points.map(p => p.seconds)), radius = d => 4 + 6 * Math.sqrt(d.p.seconds / most);
+    for (const d of dots) names.keep([px(d.x) - radius(d), py(d.y) - radius(d), px(d.x) + radius(d), py(d.y) + radius(d)]);
+    const fastest = Math.max(...levels.map(r => r.value));
+    for (const r of levels) { // its name lies along its line, outside the two
+      const from = Math.max(10 ** x0, 10 ** y0 / r.value), to = Math.min(top / r.value, 10 ** x1), a = [px(from), py(from * r.value)], b = [px(to), py(to * r.value)];
+      root.append(svg("line", {x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: COLOR[r.level], "stroke-width": 1.6}));
+      const above = r.value === fastest, turn = Math.atan2(b[1] - a[1], b[0] - a[0]), long = Math.hypot(b[0] - a[0], b[1] - a[1]), text = `${r.name} ${amount(r.value)}B/s`, wide = textWidth(text, 12);
+      const along = d => [a[0] + d * Math.cos(turn), a[1] + d * Math.sin(turn)], part = d => { const [x, y] = along(d); return [x - 3, y - (above ? 18 : 0), x + 6, y + (above ? 0 : 18)]; };
+      const at = [.05, .2, .35, .5, .65].map(f => f * long).find(d => d + wide < long && names.take(Array.from({length: Math.ceil(wide / 8)}, (_, i) => part(d + 8 * i))));
+      if (at === undefined) continue;
+      const [x, y] = along(at);
+      root.append(svg("text", {x, y, dy: above ? -6 : 15, class: "roof", style: `fill:${COLOR[r.level]}`, transform: `rotate(${180 / Math.PI * turn} ${x} ${y})`}, text));
+    }
+    const write = (text, places) => { const at = names.place(text, 12, places); if (at) root.append(svg("text", {...at, class: "roof"}, text)); };
+    for (const r of flat) {
+      const y = py(r.value), knee = Math.max(left, px(r.value / fastest)), text = `${r.name} ${amount(r.value)}FLOP/s`;
+      root.append(svg("line", {x1: knee, x2: right, y1: y, y2: y, stroke: "var(--soft)", "stroke-width": 1.6}));
+      write(text, [[right - 2, y - 5, "end"], [right - 2, y + 14, "end"], [(knee + right) / 2, y - 5, "end"], [(knee + right) / 2, y + 14, "end"], [knee - 4, y - 5, "end"]]);
+    }
+    for (const d of dots) {
+      const k = D.kernels[d.p.kernel], peak = Math.min(d.x * d.roof.value, top), x = px(d.x), y = py(d.y), r = radius(d);
+      root.append(tipped(svg("circle", {cx: x, cy: y, r, fill: COLOR[d.level], "fill-opacity": .65, stroke: "var(--card)"}), () => [[COLOR[d.level], k.short],
+        ["", `operations per byte of ${d.roof.name}`, d.x.toPrecision(3)], ["", "operations/s", amount(d.y)], ["", "of what the roofs allow", pct(100 * d.y / peak, 1)]]));
+    }
+    const named = new Set();
+    for (const d of dots) {
+      if (named.has(d.p.kernel) || named.size === 8) continue;
+      named.add(d.p.kernel);
+      const x = px(d.x), y = py(d.y), r = radius(d);
+      write(D.kernels[d.p.kernel].short, [[x + r + 3, y + 4, "start"], [x - r - 3, y + 4, "end"], [x, y - r - 5, "middle"], [x, y + r + 13, "middle"]]);
+    }
+    return root;
+  };
+  return el("div", {}, sized(draw), legend(levels.map(r => [`by bytes of ${r.name}`, COLOR[r.level]])));
 }

@@ -1,6 +1,7 @@
 /* All launches and copies over time, a row per stream: drag moves, the wheel zooms, a double click shows all again. */
 const L = D.launches, N = (L.id ?? []).length, C = D.transfers;
-const LINKS = [["to the device", "var(--ink)"], ["to the host", "var(--soft)"], ["within the device", "var(--gray)"]];
+const LINKS = [["to the device", "var(--ink)"], ["to the host", "var(--soft)"], ["within the device", "var(--gray)"],
+  ["from another device", "var(--violet)"], ["to another device", "var(--orange)"]];
 const streamName = s => s === null ? "no stream" : `stream ${s}`;
 const PALETTE = ["blue", "orange", "aqua", "violet", "yellow", "magenta", "green", "red", "teal"];
 const kernelColor = k => `var(--${PALETTE[k] ?? "faint"})`;
@@ -49,7 +50,10 @@ function streams(pick) {
       g.fillStyle = paint(LINKS[C.link[i]][1]); g.fillRect(a, y, Math.max(.7, b - a), strip);
     }
     g.fillStyle = paint("var(--faint)");
-    for (const f of [0, .5, 1]) { g.textAlign = ["left", "center", "right"][2 * f]; g.fillText(short(Math.round(from + f * (to - from))) + (f === 1 ? " cycles" : ""), left + f * (wide - left), rows.length * high + 13); }
+    ticks(from, to, Math.max(1, Math.floor((wide - left) / 80)), 1).forEach(([cycle, text], i) => {
+      const shown = i ? text : text + " cycles", half = g.measureText(shown).width / 2;
+      g.textAlign = "center"; g.fillText(shown, Math.min(x(cycle), wide - half), rows.length * high + 14); g.fillRect(x(cycle), rows.length * high, 1, 3);
+    });
   };
   const at = e => {
     const box = canvas.getBoundingClientRect(), cycle = from + (e.clientX - box.left - left) / (box.width - left) * (to - from);

@@ -1,0 +1,50 @@
+#pragma once
+#include <array>
+
+#include "machine/access.hpp"
+#include "machine/address.hpp"
+#include "operations/element_reduction.hpp"
+
+/// Asynchronous copies and stores without tensor maps, for PTX and machine code.
+namespace simt::functional {
+
+struct CopyDetail : Detail {
+  Address to, from;
+  uint32_t bytes = 0;
+  Place source_bytes = place::none;  ///< number of bytes read; the rest is zero-filled
+  bool skips_bytes = false;  ///< the rest of source address by `bytes` is how many bytes are zero-filled
+  PredicateOperand ignore;   ///< predicate of the lanes that read nothing
+};
+
+/// For copies of 4, 8 or 16 bytes; nullptr for others.
+Handler copy_handler(uint32_t bytes);
+
+/// Source and destination of a bulk copy.
+struct Direction {
+  AccessSpace to = AccessSpace::Global, from = AccessSpace::Global;
+};
+
+/// A bulk copy or reduction.
+struct BulkDetail : Detail {
+  Direction direction;
+  Address to, from, mbarrier;
+  bool signals = false;  ///< the mbarrier
+  bool multicast = false, prefetches = false;
+  Place bytes = place::none, cta_mask = place::none;
+  /// `bytes` holds, as in machine code, the number of 16 bytes, and above it the CTA mask.
+  bool packed = false;
+  ElementReduction reduction;
+};
+Handler bulk_handler();
+
+/// A store or reduction in the shared memory of a CTA of the cluster, which an mbarrier there counts.
+struct RemoteDetail : Detail {
+  Address to, mbarrier;
+  uint32_t elements = 1, element_bytes = 4;
+  std::array<Place, 4> values{};
+  bool in_pairs = false;  ///< a value of 8 bytes is in two rows of registers
+  ElementReduction reduction;
+};
+Handler remote_handler();
+
+}  // namespace simt::functional

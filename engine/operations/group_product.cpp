@@ -1,0 +1,256 @@
+/// Each of the four warps computes its 16 rows of D when it executes the instruction. Hardware gives the same
+/// result, since the operands may not change before the product is waited for.
+#include "operations/group_product.hpp"
+
+#include "machine/access.hpp"
+#include "machine/grid.hpp"
+#include "operations/aligned_product.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::Type;
+
+constexpr uint32_t row_bytes = 16;
+constexpr uint32_t max_columns = 256;
+constexpr uint32_t max_planes = max_columns / 2;  ///< for 16 x 256 accumulators, 32 each
+
+/// A matrix in shared memory, as defined by a descriptor: tiles of 8 rows of 16 bytes. By default, the rows
+/// of a tile are rows of the matrix (columns for B), along k; in a transposed matrix, each has a single k and
+/// extends along the rows of A or columns of B.
+class SharedMatrix {
+ public:
+  SharedMatrix(Context& c, uint64_t descriptor, bool transposed)
+      : memory_(c.cta->shared()),
+        bytes_(c.cta->shared_bytes()),
+        start_(field(descriptor, 0)),
+        swizzle_(static_cast<uint32_t>(descriptor >> 62)),
+        base_(static_cast<uint32_t>(descriptor >> 49) & 7) {
+    const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
+    // Swizzled patterns are 32, 64 or 128 bytes wide.
+    width_ = swizzle_ == 0 ? 1 : 16u >> swizzle_;
+    row_step_ = width_ * row_bytes;
+    if (!transposed) {
+      inner_step_ = swizzle_ == 0 ? leading : row_bytes;
+      outer_step_ = stride;
+      inner_count_ = UINT32_MAX;
+    } else {
+      inner_step_ = row_bytes;
+      inner_count_ = width_;
+      wide_step_ = swizzle_ == 0 ? stride : leading;
+      outer_step_ = swizzle_ == 0 ? leading : stride;
+    }
+  }
+
+  /// Copies a tile. `outer` counts tiles across a tile's rows, `inner` along them.
+  void read(uint32_t outer, uint32_t inner, std::byte* tile) const {
+    const uint32_t first =
+        start_ + outer * outer_step_ + inner % inner_count_ * inner_step_ + inner / inner_count_ * wide_step_;
+    for (uint32_t i = 0; i < tile_rows; ++i) {
+      const uint32_t address = swizzled(first + i * row_step_);
+      std::memcpy(tile + i * row_bytes, host(address), row_bytes);
+    }
+  }
+
+ private:
+  /// 14 bits, in units of 16 bytes.
+  static uint32_t field(uint64_t descriptor, uint32_t bit) {
+    return static_cast<uint32_t>(descriptor >> bit & 0x3fff) * 16;
+  }
+  /// Each swizzle pattern permutes the 16-byte columns, depending on the 128-byte line.
+  uint32_t swizzled(uint32_t address) const {
+    return address ^ (((address >> 7) - base_) & (width_ - 1)) << 4;
+  }
+  const std::byte* host(uint32_t address) const {
+    if (address + row_bytes > bytes_) [[unlikely]]
+      beyond(address);
+    return memory_ + address;
+  }
+  [[noreturn]] void beyond(uint32_t address) const {
+    Fault fault("illegal address", "a matrix descriptor leads to byte " + std::to_string(address) + " of " +
+                                       std::to_string(bytes_) + " of shared memory");
+    fault.address = window::shared + address;
+    fault.has_address = true;
+    throw fault;
+  }
+
+  const std::byte* memory_;
+  uint32_t bytes_;
+  uint32_t start_, swizzle_, base_, width_ = 1;
+  uint32_t row_step_ = 0;  ///< bytes between rows of a tile
+  uint32_t inner_step_ = 0, inner_count_ = 1, wide_step_ = 0, outer_step_ = 0;
+};
+
+struct GroupProductDetail : Detail {
+  ProductTiles tiles;  ///< per warp
+  Expand expand_a, expand_b;
+  AdditionForm addition;
+  bool a_transposed = false, b_transposed = false;
+  bool negative = false;  ///< A B is subtracted
+  bool in_pairs = false;  ///< descriptors are in two rows of registers each
+  std::vector<Place> a;   ///< registers; empty if A is in shared memory
+  std::vector<Place> d;
+  PredicateOperand keep;  ///< whether to add to D
+};
+
+/// The descriptor, which must be the same in all lanes.
+uint64_t descriptor(const Context& c, Place place, bool in_pairs) {
+  if (!in_pairs) return c.lanes<const uint64_t>(place)[0];
+  const uint32_t* words = c.lanes<const uint32_t>(place);
+  return words[0] | uint64_t{words[warp_lanes]} << 32;
+}
+
+template <class To, class C>
+void run_group_product(Context& c, const Op& op) {
+  need_whole_warp(c);
+  const auto& detail = op.details<GroupProductDetail>();
+  constexpr bool pairs = std::is_same_v<C, uint16_t>;
+  using Plane = typename To::Plane;
+  const Plane* before[max_planes];
+  Plane* after[max_planes];
+  alignas(64) float split[pairs ? max_planes : 1][warp_lanes];
+  for (size_t i = 0; i < detail.d.size(); ++i) {
+    if constexpr (pairs) {
+      split_pairs(c.lanes<const uint32_t>(detail.d[i]), split[2 * i], split[2 * i + 1]);
+      before[2 * i] = after[2 * i] = split[2 * i];
+      before[2 * i + 1] = after[2 * i + 1] = split[2 * i + 1];
+    } else {
+      before[i] = after[i] = c.lanes<Plane>(detail.d[i]);
+    }
+  }
+  const ProductTiles tiles = detail.tiles;
+  const bool keep = (c.predicate(detail.keep.place) & 1) != (detail.keep.negated ? 1u : 0u);
+  const uint32_t first_row = c.warp->number() % Cta::warps_in_group * tiles.m;
+  const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a, detail.in_pairs) : 0,
+                              detail.a_transposed);
+  const SharedMatrix shared_b(c, descriptor(c, op.b, detail.in_pairs), detail.b_transposed);
+  alignas(64) std::byte bytes[tile_rows * row_bytes];
+  const size_t size = size_t{tile_rows} * tiles.columns;
+  const auto load_a = [&](uint32_t row, uint32_t k, auto* out) {
+    if (!detail.a.empty()) {
+      detail.expand_a(c.lanes<const void>(detail.a[band_tile(tiles.m, tiles.k, row, k)]), out);
+    } else if (detail.a_transposed) {
+      alignas(64) std::remove_pointer_t<decltype(out)> tile[tile_rows * max_tile_columns];
+      shared_a.read(k, first_row + row, bytes);
+      detail.expand_a(bytes, tile);
+      for (uint32_t i = 0; i < tile_rows; ++i)
+        for (uint32_t j = 0; j < tile_rows; ++j) out[j * tile_rows + i] = tile[i * tile_rows + j];
+    } else {
+      shared_a.read(first_row + row, k, bytes);
+      detail.expand_a(bytes, out);
+    }
+    if (detail.negative)
+      for (size_t i = 0; i < size; ++i) out[i] = -out[i];
+  };
+  const auto load_b = [&](uint32_t column, uint32_t k, auto* out) {
+    alignas(64) std::remove_pointer_t<decltype(out)> tile[tile_rows * max_tile_columns];
+    if (detail.b_transposed) {
+      shared_b.read(k, column, bytes);
+      detail.expand_b(bytes, tile);
+      for (uint32_t i = 0; i < tile_rows; ++i)
+        for (uint32_t j = 0; j < tile_rows; ++j)
+          out[i * tile_rows + column_place(j)] = tile[i * tile_rows + j];
+    } else {
+      shared_b.read(column, k, bytes);
+      detail.expand_b(bytes, tile);
+      transpose_tile(tile, tiles.columns, out);
+    }
+  };
+  const Addition* addition = detail.addition.on(c.grid->machine().tensor_core);
+  if constexpr (std::is_same_v<Plane, float>) {
+    if (addition) {
+      if (!keep)
+        for (size_t i = 0; i < size_t{tiles.n} * 4; ++i) std::fill_n(after[i], warp_lanes, 0.0f);
+      multiply_aligned(tiles, *addition, detail.addition, load_a, load_b, after);
+    }
+  }
+  if (!addition) multiply<To>(tiles, load_a, load_b, keep ? before : nullptr, after);
+  if constexpr (pairs)
+    for (size_t i = 0; i < detail.d.size(); ++i)
+      join_pairs(split[2 * i], split[2 * i + 1], c.lanes<uint32_t>(detail.d[i]));
+}
+
+/// Whether there is a product of these types. Empty, or why there is none.
+std::string type_fault(const ProductTypes& types) {
+  const auto is_one_of = [](Type type, std::initializer_list<Type> allowed) {
+    return std::find(allowed.begin(), allowed.end(), type) != allowed.end();
+  };
+  bool known = false;
+  switch (types.a) {
+    case Type::F16:
+      known = is_one_of(types.d, {Type::F16, Type::F32}) && types.b == types.a;
+      break;
+    case Type::BF16:
+    case Type::TF32:
+      known = types.d == Type::F32 && types.b == types.a;
+      break;
+    case Type::E4M3:
+    case Type::E5M2:
+      known = is_one_of(types.d, {Type::F16, Type::F32}) && is_one_of(types.b, {Type::E4M3, Type::E5M2});
+      break;
+    case Type::S8:
+    case Type::U8:
+      known = types.d == Type::S32 && is_one_of(types.b, {Type::S8, Type::U8});
+      break;
+    default:
+      break;
+  }
+  return known ? "" : "no such types of D, A and B";
+}
+
+bool has_integers(const ProductTypes& types) {
+  return types.a == Type::S8 || types.a == Type::U8;
+}
+
+}  // namespace
+
+void wait_for_warpgroup(Context& c, const Op&) {
+  const auto warps = static_cast<uint32_t>(c.cta->warps().size());
+  const uint32_t first = c.warp->number() / Cta::warps_in_group * Cta::warps_in_group;
+  c.barrier = BarrierRequest{};
+  c.barrier.warpgroup = true;
+  c.barrier.threads = std::min(Cta::warps_in_group, warps - first) * warp_lanes;
+}
+
+std::string group_product_fault(const GroupProduct& product) {
+  if (const std::string why = type_fault(product.types); !why.empty()) return why;
+  const MatrixShape& shape = product.shape;
+  const bool integers = has_integers(product.types);
+  // A row of A or B is 32 bytes.
+  if (shape.m != 64 || shape.n == 0 || shape.n > max_columns || shape.n % tile_rows != 0 ||
+      shape.k != 2 * tile_columns(product.types.a) || (integers && shape.n > 32 && shape.n % 16 != 0))
+    return "no such shape for these types";
+  if (product.saturate && !integers) return "`.satfinite` is for integers";
+  return {};
+}
+
+uint32_t group_accumulators(const GroupProduct& product) {
+  return product.shape.n / tile_rows * (product.types.d == Type::F16 ? 2 : 4);
+}
+
+BoundGroupProduct bind_group_product(GroupProduct product) {
+  const ProductTypes& types = product.types;
+  auto detail = std::make_unique<GroupProductDetail>();
+  detail->tiles = {2, product.shape.n / tile_rows, 2, tile_columns(types.a)};
+  detail->expand_a = expansion(types.a);
+  detail->expand_b = expansion(types.b);
+  detail->addition = addition_form(types, ProductUnit::Warpgroup);
+  detail->a_transposed = product.a_transposed;
+  detail->b_transposed = product.b_transposed;
+  detail->negative = product.negative;
+  detail->in_pairs = product.in_pairs;
+  detail->keep = product.keep;
+  detail->a = std::move(product.a);
+  detail->d = std::move(product.d);
+  Handler run = nullptr;
+  if (types.d == Type::S32)
+    run =
+        product.saturate ? run_group_product<ToS32<true>, int32_t> : run_group_product<ToS32<false>, int32_t>;
+  else if (types.d == Type::F16)
+    run = run_group_product<ToF16<false>, uint16_t>;
+  else
+    run = run_group_product<ToF32<false>, float>;
+  return {run, std::move(detail)};
+}
+
+}  // namespace simt::functional

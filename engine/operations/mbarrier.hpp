@@ -1,0 +1,127 @@
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "machine/access.hpp"
+
+namespace simt::functional {
+
+/// An mbarrier object: 64 bits of shared memory, as sm_90 keeps them, since machine code initialises objects
+/// and takes states apart. Bit 0: set while the object is initialised (our own); 1-20: minus the arrivals
+/// expected in each phase; 21-42: bytes still outstanding from transactions (signed); 43-62: minus the
+/// pending arrivals; 63: parity of the current phase.
+class Mbarrier {
+ public:
+  static constexpr uint32_t max_count = (1u << 20) - 1;
+  static constexpr uint32_t expected_bit = 1, transactions_bit = 21, pending_bit = 43, parity_bit = 63;
+
+  /// The object at `address` in `space`. Throws Fault if that is not valid memory.
+  Mbarrier(Context& c, AccessSpace space, uint64_t address, int lane)
+      : lane_(lane), address_(address), at_(host_address(c, space, address, 8, lane)) {
+    if (address % 8) misaligned(address, 8, lane);
+    std::memcpy(&word_, at_, 8);
+  }
+
+  void initialise(uint32_t count) {
+    if (count == 0 || count > max_count) fail("is initialised for " + std::to_string(count) + " arrivals");
+    word_ = valid | negative(count) << expected_bit | negative(count) << pending_bit;
+    store();
+  }
+  /// As machine code initialises it: stores a word. Returns what was there.
+  uint64_t exchange(uint64_t word) {
+    const uint64_t before = word_;
+    word_ = word | valid;
+    if (expected() == 0 || pending(word_) == 0) fail("is initialised for 0 arrivals");
+    store();
+    return before;
+  }
+  void invalidate() {
+    check();
+    word_ = 0;
+    store();
+  }
+  /// The value of a state token: the object as it was before an arrival.
+  uint64_t word() const { return word_; }
+  static uint32_t pending(uint64_t word) { return static_cast<uint32_t>(negative(word >> pending_bit)); }
+  static uint32_t parity(uint64_t word) { return static_cast<uint32_t>(word >> parity_bit); }
+
+  bool completed(uint32_t of_parity) {
+    check();
+    return parity(word_) != of_parity;
+  }
+  void arrive(uint32_t count) {
+    check();
+    if (count == 0 || count > pending(word_))
+      fail("gets " + std::to_string(count) + " arrivals where " + std::to_string(pending(word_)) +
+           " are pending");
+    set_pending(pending(word_) - count);
+    finish();
+  }
+  /// Later phases expect `count` fewer arrivals.
+  void drop(uint32_t count) {
+    check();
+    if (count > expected()) fail("loses more arrivals than it expects");
+    const uint64_t rest = negative(expected() - count);
+    word_ = (word_ & ~(uint64_t{max_count} << expected_bit)) | rest << expected_bit;
+  }
+  /// The current phase expects `bytes` more; negative: that many have arrived.
+  void expect(int64_t bytes) {
+    check();
+    const int64_t now = transactions() + bytes;
+    if (now > int64_t{max_count} || now < -int64_t{max_count})
+      fail("waits for " + std::to_string(now) + " bytes, which is out of range");
+    word_ = (word_ & ~(transaction_mask << transactions_bit)) |
+            (static_cast<uint64_t>(now) & transaction_mask) << transactions_bit;
+    finish();
+  }
+
+ private:
+  static constexpr uint64_t valid = 1;
+  static constexpr uint64_t transaction_mask = (uint64_t{1} << 22) - 1;
+
+  /// Minus a count, in as many bits as counts have.
+  static uint64_t negative(uint64_t count) { return (0 - count) & max_count; }
+  uint32_t expected() const { return static_cast<uint32_t>(negative(word_ >> expected_bit)); }
+  void set_pending(uint32_t count) {
+    word_ = (word_ & ~(uint64_t{max_count} << pending_bit)) | negative(count) << pending_bit;
+  }
+  int64_t transactions() const { return static_cast<int64_t>(word_ << transactions_bit) >> 42; }
+  void finish() {
+    if (pending(word_) == 0 && transactions() == 0) {
+      word_ ^= uint64_t{1} << parity_bit;
+      set_pending(expected());
+    }
+    store();
+  }
+  void store() { std::memcpy(at_, &word_, 8); }
+  void check() const {
+    if (!(word_ & valid)) fail("has not been initialised");
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    Fault fault("mbarrier", "the mbarrier at " + std::to_string(address_) + " of shared memory " + what,
+                lane_);
+    fault.address = address_;
+    fault.has_address = true;
+    throw fault;
+  }
+
+  int lane_;
+  uint64_t address_;
+  std::byte* at_;
+  uint64_t word_ = 0;
+};
+
+/// Calls f(mbarrier, lane) for the active lanes, in ascending order. Addresses: Op::a and Op::immediate.
+template <class F>
+void each_mbarrier(Context& c, const Op& op, Address::Base base, AccessSpace space, F f) {
+  uint64_t address[warp_lanes];
+  lane_addresses(c, op, base, address);
+  record_access(c, space, address);
+  each_lane(c, [&](int i) {
+    Mbarrier m(c, space, address[i], i);
+    f(m, i);
+  });
+}
+
+}  // namespace simt::functional

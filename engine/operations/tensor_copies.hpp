@@ -1,0 +1,27 @@
+#pragma once
+#include <array>
+#include <string_view>
+
+#include "machine/address.hpp"
+
+/// Bulk copies through tensor maps, for PTX and machine code.
+namespace simt::functional {
+
+struct TensorCopy : Detail {
+  enum class Move : uint8_t { Load, Store, Reduce, Prefetch };
+
+  Move move = Move::Load;
+  bool im2col = false, multicast = false;
+  uint32_t rank = 0;
+  Address shared, map, mbarrier;
+  std::array<Place, 5> coordinates{};
+  std::array<Place, 3> offsets{place::none, place::none, place::none};  ///< im2col; none: zero
+  Place cta_mask = place::none;
+  /// Instead of these, in machine code: offsets in the low half, which they share evenly, and the CTA mask.
+  Place packed = place::none;
+  std::string_view operation;  ///< for reductions
+};
+
+Handler tensor_copy_handler();
+
+}  // namespace simt::functional

@@ -1,0 +1,224 @@
+#include "operations/tensor_map.hpp"
+
+#include <cstring>
+
+namespace simt::functional {
+
+using ptx::Type;
+
+namespace {
+
+/// Some bits of the words in memory.
+struct Bits {
+  uint32_t byte, first, count;
+};
+constexpr Bits im2col_flag{0x08, 0, 1}, rank_bits{0x08, 4, 3}, element_bits{0x08, 7, 4},
+    interleave_bits{0x08, 11, 2}, swizzle_bits{0x08, 13, 2}, fill_bits{0x08, 15, 1}, pixel_bits{0x3c, 0, 16};
+constexpr uint32_t dim_byte = 0x20, corner_byte = 0x40;
+/// A stride is stored in units of 16 bytes: its low word, and its upper bits, which share a word.
+constexpr Bits stride_low(uint32_t d) {
+  return {0x0c + 4 * d, 0, 32};
+}
+constexpr Bits stride_high(uint32_t d) {
+  return {0x1c, 4 * d, 4};
+}
+constexpr Bits element_stride_bits(uint32_t d) {
+  return {0x34, 3 * d, 3};
+}
+constexpr Bits box_bits(uint32_t d) {
+  return d == 0 ? Bits{0x34, 24, 8} : Bits{0x38, 8 * (d - 1), 8};
+}
+
+uint32_t mask_of(Bits b) {
+  return static_cast<uint32_t>((uint64_t{1} << b.count) - 1);
+}
+uint32_t get(const std::byte* from, Bits b) {
+  uint32_t word;
+  std::memcpy(&word, from + b.byte, sizeof word);
+  return word >> b.first & mask_of(b);
+}
+void put(std::byte* to, Bits b, uint32_t value) {
+  uint32_t word;
+  std::memcpy(&word, to + b.byte, sizeof word);
+  word = (word & ~(mask_of(b) << b.first)) | (value & mask_of(b)) << b.first;
+  std::memcpy(to + b.byte, &word, sizeof word);
+}
+
+}  // namespace
+
+std::array<std::byte, TensorMap::memory_bytes> TensorMap::packed() const {
+  std::array<std::byte, memory_bytes> bytes{};
+  std::byte* const to = bytes.data();
+  std::memcpy(to, &address, sizeof address);
+  put(to, im2col_flag, im2col);
+  put(to, rank_bits, rank_minus_one);
+  put(to, element_bits, static_cast<uint32_t>(element));
+  put(to, interleave_bits, interleave);
+  put(to, swizzle_bits, static_cast<uint32_t>(swizzle));
+  put(to, fill_bits, static_cast<uint32_t>(fill));
+  for (uint32_t d = 0; d < 5; ++d) {
+    put(to, {dim_byte + 4 * d, 0, 32}, dims[d] - 1);
+    put(to, element_stride_bits(d), element_strides[d] - 1u);
+    put(to, box_bits(d), box[d] - 1u);
+  }
+  for (uint32_t d = 0; d < 4; ++d) {
+    put(to, stride_low(d), static_cast<uint32_t>(strides[d] >> 4));
+    put(to, stride_high(d), static_cast<uint32_t>(strides[d] >> 36));
+  }
+  if (im2col) put(to, pixel_bits, box[1]);
+  std::memcpy(to + corner_byte, lower, sizeof lower);
+  std::memcpy(to + corner_byte + sizeof lower, upper, sizeof upper);
+  return bytes;
+}
+
+TensorMap TensorMap::unpacked(const std::byte* from) {
+  TensorMap m;
+  std::memcpy(&m.address, from, sizeof m.address);
+  m.im2col = static_cast<uint8_t>(get(from, im2col_flag));
+  m.rank_minus_one = static_cast<uint8_t>(get(from, rank_bits));
+  m.element = static_cast<Element>(get(from, element_bits));
+  m.interleave = static_cast<uint8_t>(get(from, interleave_bits));
+  m.swizzle = static_cast<Swizzle>(get(from, swizzle_bits));
+  m.fill = static_cast<Fill>(get(from, fill_bits));
+  for (uint32_t d = 0; d < 5; ++d) {
+    m.dims[d] = get(from, {dim_byte + 4 * d, 0, 32}) + 1;
+    m.element_strides[d] = static_cast<uint8_t>(get(from, element_stride_bits(d)) + 1);
+    m.box[d] = static_cast<uint16_t>(get(from, box_bits(d)) + 1);
+  }
+  for (uint32_t d = 0; d < 4; ++d)
+    m.strides[d] = (get(from, stride_low(d)) | uint64_t{get(from, stride_high(d))} << 32) << 4;
+  if (m.im2col) m.box[1] = static_cast<uint16_t>(get(from, pixel_bits));
+  std::memcpy(m.lower, from + corner_byte, sizeof m.lower);
+  std::memcpy(m.upper, from + corner_byte + sizeof m.lower, sizeof m.upper);
+  return m;
+}
+
+uint32_t TensorMap::element_bytes() const {
+  switch (element) {
+    case Element::U8:
+      return 1;
+    case Element::U16:
+    case Element::F16:
+    case Element::BF16:
+      return 2;
+    case Element::U64:
+    case Element::S64:
+    case Element::F64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+Type TensorMap::type() const {
+  switch (element) {
+    case Element::U32:
+      return Type::U32;
+    case Element::S32:
+      return Type::S32;
+    case Element::U64:
+      return Type::U64;
+    case Element::S64:
+      return Type::S64;
+    case Element::F16:
+      return Type::F16;
+    case Element::BF16:
+      return Type::BF16;
+    case Element::F32:
+    case Element::F32Ftz:
+      return Type::F32;
+    case Element::F64:
+      return Type::F64;
+    default:
+      return Type::None;
+  }
+}
+
+std::string TensorMap::fault() const {
+  if (rank() > 5 || (im2col && rank() < 3)) return "its rank is " + std::to_string(rank());
+  if (element > Element::TF32Ftz) return "its element type is not supported";
+  if (interleave) return "interleaved layouts are not supported";
+  if (swizzle > Swizzle::B128) return "its swizzle mode is not supported";
+  if (fill > Fill::Nan) return "its fill mode is unknown";
+  if (address % 16) return "its address is not a multiple of 16";
+  const uint32_t boxed = im2col ? 2 : rank();
+  for (uint32_t d = 0; d < boxed; ++d)
+    if (box[d] == 0 || (!(im2col && d == 1) && box[d] > 256))
+      return "its box has " + std::to_string(box[d]) + " elements along dimension " + std::to_string(d);
+  for (uint32_t d = 1; d < rank(); ++d) {
+    if (element_strides[d] == 0 || element_strides[d] > 8)
+      return "its element stride along dimension " + std::to_string(d) + " is " +
+             std::to_string(element_strides[d]);
+    if (strides[d - 1] % 16 || strides[d - 1] >> 40)
+      return "its stride of dimension " + std::to_string(d) + " is " + std::to_string(strides[d - 1]) +
+             " bytes, expected a multiple of 16 below 2^40";
+  }
+  if (row_bytes() % 16)
+    return "its box has rows of " + std::to_string(row_bytes()) + " bytes, which is no multiple of 16";
+  uint64_t bytes = pitch();
+  if (im2col) bytes *= box[1];
+  for (uint32_t d = 1; d < rank() && !im2col; ++d) bytes *= count(d);
+  if (bytes > 1u << 20) return "its box has " + std::to_string(bytes) + " bytes, more than shared memory";
+  if (row_bytes() > pitch())
+    return "its box has rows of " + std::to_string(row_bytes()) + " bytes, more than its swizzle allows";
+  return {};
+}
+
+TensorMap encode_tensor_map(const TensorMapParameters& p) {
+  using Element = TensorMap::Element;
+  const auto refuse = [](const std::string& why) { throw std::invalid_argument("tensor map: " + why); };
+  const size_t rank = p.dims.size();
+  if (rank < 1 || rank > 5) refuse("a rank of " + std::to_string(rank));
+  if (p.strides.size() != rank - 1 || p.element_strides.size() != rank ||
+      p.box.size() != (p.im2col ? 2 : rank))
+    refuse("dimensions, strides and box do not have the same rank");
+  // In the order of CUtensorMapDataType.
+  constexpr Element elements[] = {Element::U8,     Element::U16,  Element::U32,    Element::S32,
+                                  Element::U64,    Element::S64,  Element::F16,    Element::F32,
+                                  Element::F64,    Element::BF16, Element::F32Ftz, Element::TF32,
+                                  Element::TF32Ftz};
+  if (p.element >= std::size(elements))
+    refuse("data type " + std::to_string(p.element) + " is not supported");
+  TensorMap m;
+  m.element = elements[p.element];
+  m.rank_minus_one = static_cast<uint8_t>(rank - 1);
+  m.address = p.address;
+  for (size_t d = 0; d < rank; ++d) {
+    if (p.dims[d] == 0 || p.dims[d] > uint64_t{1} << 32)
+      refuse("dimension " + std::to_string(d) + " has " + std::to_string(p.dims[d]) + " elements");
+    if (p.element_strides[d] == 0 || p.element_strides[d] > 8)
+      refuse("element stride " + std::to_string(p.element_strides[d]));
+    m.dims[d] = static_cast<uint32_t>(p.dims[d]);
+    m.element_strides[d] = static_cast<uint8_t>(p.element_strides[d]);
+    if (d > 0) m.strides[d - 1] = p.strides[d - 1];
+  }
+  for (size_t d = 0; d < p.box.size(); ++d) {
+    if (p.box[d] > 1024) refuse("a box of " + std::to_string(p.box[d]) + " elements");
+    m.box[d] = static_cast<uint16_t>(p.box[d]);
+  }
+  if (p.interleave > 2 || p.swizzle > 3 || p.fill > 1)
+    refuse("interleave, swizzle or fill mode is not supported");
+  m.interleave = static_cast<uint8_t>(p.interleave);
+  m.swizzle = static_cast<TensorMap::Swizzle>(p.swizzle);
+  m.fill = static_cast<TensorMap::Fill>(p.fill);
+  const bool floating = m.element >= Element::F16;
+  if (m.fill == TensorMap::Fill::Nan && !floating) refuse("NaN fills floating-point tensors only");
+  if (p.im2col) {
+    m.im2col = 1;
+    if (rank < 3 || p.lower.size() != rank - 2 || p.upper.size() != rank - 2)
+      refuse("an im2col map of rank 3 to 5 has corners of one to three dimensions");
+    constexpr int32_t limits[] = {32768, 128, 16};
+    for (size_t d = 0; d + 2 < rank; ++d) {
+      const int32_t limit = limits[rank - 3];
+      if (p.lower[d] < -limit || p.lower[d] >= limit || p.upper[d] < -limit || p.upper[d] >= limit)
+        refuse("a corner is out of range");
+      if (static_cast<int64_t>(p.dims[d + 1]) + p.upper[d] <= p.lower[d]) refuse("its pixel box is empty");
+      m.lower[d] = static_cast<int16_t>(p.lower[d]);
+      m.upper[d] = static_cast<int16_t>(p.upper[d]);
+    }
+  }
+  if (const std::string why = m.fault(); !why.empty()) refuse(why);
+  return m;
+}
+
+}  // namespace simt::functional

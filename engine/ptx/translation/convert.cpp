@@ -1,0 +1,169 @@
+/// cvt: between all types.
+#include <algorithm>
+
+#include "machine/lanes.hpp"
+#include "operations/conversion.hpp"
+#include "ptx/translation/instructions.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::Type;
+
+bool is_integer(Type type) {
+  return type >= Type::U8 && type <= Type::S64;
+}
+bool is_half(Type type) {
+  return type == Type::F16 || type == Type::BF16;
+}
+bool is_plain_float(Type type) {
+  return is_half(type) || type == Type::F32 || type == Type::F64;
+}
+bool is_f8_pair(Type type) {
+  return type == Type::E4M3x2 || type == Type::E5M2x2;
+}
+
+/// Emits a conversion of one source. Integer registers may be wider than the type.
+void emit_single(Translation& t, Conversion conversion) {
+  const auto [d, s, modes] = conversion;
+  Place a;
+  uint32_t bytes = 0;
+  if (is_integer(s)) {
+    a = t.source_of_any_size(t.operand(1), s, bytes);
+    if (bytes < ptx::bytes(s)) t.unsupported("a register narrower than its type");
+    if (bytes == 8 && ptx::bytes(s) < 8) {
+      const Place narrow = t.scratch(4);
+      emit_conversion(t, {Type::U32, Type::U64, {}}, narrow, a);
+      a = narrow;
+    }
+  } else {
+    a = t.source(1, s);
+  }
+  if (!is_integer(d)) {
+    emit_conversion(t, conversion, t.destination(0, d), a);
+    return;
+  }
+  const Place to = t.destination_of_any_size(t.operand(0), d, bytes);
+  if (bytes < ptx::bytes(d)) t.unsupported("a destination narrower than its type");
+  const bool extends = bytes == 8 && ptx::bytes(d) < 8;
+  conversion.modes.register_bytes = static_cast<uint8_t>(extends ? 4 : bytes);
+  const Place result = extends ? t.scratch(4) : to;
+  emit_conversion(t, conversion, result, a);
+  if (!extends) return;
+  const bool is_signed = ptx::is_signed(d);
+  emit_conversion(t, {is_signed ? Type::S64 : Type::U64, is_signed ? Type::S32 : Type::U32, {}}, to, result);
+}
+
+void emit_pair(Translation& t, const Conversion& conversion) {
+  const Place to = t.destination(0, conversion.to), a = t.source(1, Type::F32), b = t.source(2, Type::F32);
+  emit_conversion(t, conversion, to, a).b = b;
+}
+
+/// d = {low bits of c, a, b}, with a and b clamped to `bits` bits.
+struct Packing : Detail {
+  uint32_t bits = 0;
+  int32_t least = 0, most = 0;
+};
+void run_pack(Context& c, const Op& op) {
+  const auto& d = op.details<Packing>();
+  const uint32_t bits = d.bits, keep = (1u << bits) - 1;
+  const int32_t least = d.least, most = d.most;
+  const auto pair = [=](int32_t a, int32_t b) {
+    return (static_cast<uint32_t>(std::clamp(a, least, most)) & keep) << bits |
+           (static_cast<uint32_t>(std::clamp(b, least, most)) & keep);
+  };
+  if (bits == 16)
+    map_lanes<uint32_t, int32_t, int32_t>(c, op.destination, pair, op.a, op.b);
+  else
+    map_lanes<uint32_t, int32_t, int32_t, uint32_t>(
+        c, op.destination,
+        [=](int32_t a, int32_t b, uint32_t rest) { return rest << (2 * bits) | pair(a, b); }, op.a, op.b,
+        op.c);
+}
+
+/// cvt.pack.sat.s16.s32 d, a, b; cvt.pack.sat.u8.s32.b32 d, a, b, c
+void translate_pack(Translation& t) {
+  if (!t.take("sat")) t.unsupported(".sat is missing");
+  const int which = t.take_one_of({"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"});
+  if (which < 0 || !t.take("s32")) t.unsupported("these types");
+  const bool two = which < 2;
+  if (!two && !t.take("b32")) t.unsupported(".b32 is missing");
+  const Place d = t.destination(0, Type::B32), a = t.source(1, Type::S32), b = t.source(2, Type::S32);
+  const Place rest = two ? place::none : t.source(3, Type::B32);
+  Op& op = t.emit(run_pack);
+  op.destination = d;
+  op.a = a;
+  op.b = b;
+  op.c = rest;
+  Packing& p = t.detail<Packing>();
+  p.bits = 16u >> (which / 2);
+  const bool is_signed = which % 2;
+  p.least = is_signed ? -(1 << (p.bits - 1)) : 0;
+  p.most = (1 << (is_signed ? p.bits - 1 : p.bits)) - 1;
+}
+
+/// Refuses modifiers of rounding that the types do not have, and types that need one without it.
+void check_rounding(Translation& t, const Conversion& conversion, bool integral, bool direction) {
+  const Type d = conversion.to, s = conversion.from;
+  if (is_integer(d) && is_integer(s)) {
+    if (integral || direction) t.unsupported("integers are not rounded");
+  } else if (is_integer(d) && is_plain_float(s)) {
+    if (!integral) t.unsupported("a modifier for rounding to integers is missing");
+  } else if (is_integer(s) && is_plain_float(d)) {
+    if (!direction) t.unsupported("a rounding is missing");
+  } else if (is_plain_float(d) && d == s) {
+    if (direction) t.unsupported("this rounding, between the same types");
+  } else if (is_plain_float(d) && is_plain_float(s)) {
+    if (integral) t.unsupported("a rounding to integers, between different types");
+    // ptxas also accepts conversions between f16 and bf16 without a rounding modifier.
+    const bool widens = d == Type::F64 || (d == Type::F32 && s != Type::F64) || is_half(s);
+    if (!direction && !widens) t.unsupported("a rounding is missing");
+  }
+}
+
+}  // namespace
+
+void translate_cvt(Translation& t) {
+  if (t.take("pack")) return translate_pack(t);
+  if (t.take("rs")) t.unsupported("stochastic rounding needs sm_100");
+  Conversion conversion;
+  ConversionModes& modes = conversion.modes;
+  const int integral = t.take_one_of({"rni", "rzi", "rmi", "rpi"});
+  const int direction = t.take_one_of({"rn", "rz", "rm", "rp", "rna"});
+  if (integral >= 0) modes.rounding = static_cast<Rounding>(integral);
+  if (direction >= 0) modes.rounding = static_cast<Rounding>(direction);
+  modes.to_integral = integral >= 0;
+  modes.ftz = t.take("ftz");
+  modes.saturates = t.take("sat");
+  modes.finite = t.take("satfinite");
+  modes.relu = t.take("relu");
+  const Type d = conversion.to = t.take_type(), s = conversion.from = t.take_type();
+
+  if (s == Type::F32 && (d == Type::F16x2 || d == Type::BF16x2)) {
+    if (direction < 0) t.unsupported("a rounding is missing");
+    return emit_pair(t, conversion);
+  }
+  if (is_f8_pair(d)) {
+    if (!modes.finite || direction != 0) t.unsupported("conversions to f8 need .rn.satfinite");
+    if (!conversion_handler(conversion)) t.unsupported("this type");
+    return s == Type::F32 ? emit_pair(t, conversion) : emit_single(t, conversion);
+  }
+  if (is_f8_pair(s)) {
+    if (d != Type::F16x2 || direction != 0) t.unsupported("f8 becomes f16x2, with .rn");
+    return emit_single(t, conversion);
+  }
+  if (d == Type::TF32) {
+    if (s != Type::F32 || direction < 0)
+      t.unsupported("conversions to tf32 need a source of f32 and a rounding modifier");
+    if (modes.rounding == Rounding::Away && modes.relu) t.unsupported(".relu with .rna");
+    return emit_single(t, conversion);
+  }
+  if (modes.rounding == Rounding::Away) t.unsupported(".rna is for tf32");
+  if ((modes.relu || modes.finite) && !(is_half(d) && s == Type::F32))
+    t.unsupported(".relu or .satfinite of these types");
+  check_rounding(t, conversion, integral >= 0, direction >= 0);
+  if (!conversion_handler(conversion)) t.unsupported("these types");
+  emit_single(t, conversion);
+}
+
+}  // namespace simt::functional

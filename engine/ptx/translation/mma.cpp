@@ -1,0 +1,108 @@
+/// mma.sync and mma.sp: products of small matrices in a warp's registers.
+#include "operations/quad_pairs.hpp"
+#include "ptx/translation/instructions.hpp"
+#include "ptx/translation/matrix_operands.hpp"
+
+namespace simt::functional {
+namespace {
+
+using ptx::Type;
+
+/// Checks the shapes of mma.sync or mma.sp for each type, and the types of accumulators.
+void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductTypes& types) {
+  const auto shapes = [&](std::initializer_list<MatrixShape> dense,
+                          std::initializer_list<MatrixShape> halved) {
+    expect_shape(t, shape, sparse ? halved : dense);
+  };
+  switch (types.a) {
+    case Type::F16:
+    case Type::BF16:
+      shapes({{16, 8, 8}, {16, 8, 16}}, {{16, 8, 16}, {16, 8, 32}});
+      expect_type(t, types.b, {types.a});
+      break;
+    case Type::TF32:
+      shapes({{16, 8, 4}, {16, 8, 8}}, {{16, 8, 8}, {16, 8, 16}});
+      expect_type(t, types.b, {types.a});
+      break;
+    case Type::E4M3:
+    case Type::E5M2:
+      shapes({{16, 8, 16}, {16, 8, 32}}, {{16, 8, 64}});
+      expect_type(t, types.b, {Type::E4M3, Type::E5M2});
+      break;
+    case Type::F64:
+      shapes({{8, 8, 4}, {16, 8, 4}, {16, 8, 8}, {16, 8, 16}}, {});
+      expect_type(t, types.b, {types.a});
+      break;
+    case Type::S8:
+    case Type::U8:
+      shapes({{8, 8, 16}, {16, 8, 16}, {16, 8, 32}}, {{16, 8, 32}, {16, 8, 64}});
+      expect_type(t, types.b, {Type::S8, Type::U8});
+      break;
+    case Type::S4:
+    case Type::U4:
+      shapes({{8, 8, 32}, {16, 8, 32}, {16, 8, 64}}, {{16, 8, 64}, {16, 8, 128}});
+      expect_type(t, types.b, {Type::S4, Type::U4});
+      break;
+    default:
+      t.unsupported("no such types of A and B");
+  }
+  if (!ptx::is_float(types.a))
+    expect_type(t, types.d, {Type::S32});
+  else if (types.a == Type::F64)
+    expect_type(t, types.d, {Type::F64});
+  else if (types.a == Type::BF16 || types.a == Type::TF32)
+    expect_type(t, types.d, {Type::F32});
+  else
+    expect_type(t, types.d, {Type::F16, Type::F32});
+  expect_type(t, types.c, {types.d});
+}
+
+void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Type d, Type c) {
+  expect_type(t, d, {Type::F16, Type::F32});
+  expect_type(t, c, {Type::F16, Type::F32});
+  QuadPairProduct product;
+  product.a_by_column = a_by_column;
+  product.b_by_column = b_by_column;
+  product.c_pairs = c == Type::F16;
+  product.d_pairs = d == Type::F16;
+  product.d = take_destinations(t, 0, Type::B32, product.d_pairs ? 4 : 8);
+  const auto a = take_registers(t, 1, Type::B32, 2), b = take_registers(t, 2, Type::B32, 2);
+  std::copy_n(a.begin(), 2, product.a.begin());
+  std::copy_n(b.begin(), 2, product.b.begin());
+  product.c = take_registers(t, 3, Type::B32, product.c_pairs ? 4 : 8);
+  const Place first = product.d[0];
+  BoundProduct bound = bind_quad_pairs(std::move(product));
+  Op& op = t.emit(bound.run, Control::Collective);
+  op.destination = first;
+  t.take_detail(std::move(bound.detail));
+}
+
+}  // namespace
+
+void translate_mma(Translation& t) {
+  t.take("sync");
+  t.take("aligned");
+  // Ordered metadata are also valid for plain `.sp`.
+  const bool sparse = t.take("sp") || t.take("sp::ordered_metadata");
+  const MatrixShape shape = take_shape(t);
+  const auto [a_by_column, b_by_column] = take_layouts(t);
+  const bool saturate = t.take("satfinite");
+  const Type d = t.take_type(), a = t.take_type(), b = t.take_type(), c = t.take_type();
+  if (a == Type::F16 && !sparse && shape == MatrixShape{8, 8, 4}) {
+    expect_type(t, b, {Type::F16});
+    return translate_quad_pairs(t, a_by_column, b_by_column, d, c);
+  }
+  if (a_by_column || !b_by_column) t.unsupported("A by rows and B by columns are expected");
+  if (a == Type::B1 && !sparse) {
+    expect_type(t, b, {a});
+    expect_type(t, d, {Type::S32});
+    expect_type(t, c, {Type::S32});
+    expect_shape(t, shape, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}});
+    return emit_bit_product(t, shape);
+  }
+  check(t, shape, sparse, {d, a, b, c});
+  if (saturate && d != Type::S32) t.unsupported("`.satfinite` is for integers");
+  emit_product(t, shape, {d, a, b, c}, saturate, {.sparse = sparse});
+}
+
+}  // namespace simt::functional

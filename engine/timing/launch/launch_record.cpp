@@ -1,0 +1,45 @@
+#include "timing/launch/launch_record.hpp"
+
+#include "timing/launch/sampling_control.hpp"
+
+namespace simt {
+
+RunningLaunch::RunningLaunch() = default;
+RunningLaunch::~RunningLaunch() = default;
+
+LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::unique_ptr<Sm>>& sms,
+                       const MemorySystem& memory) {
+  const uint16_t slot = launch.kernel->slot;
+  LaunchRecord record;
+  record.launch = launch.kernel->launch;
+  record.start_cycle = launch.start_cycle;
+  record.end_cycle = launch.last_end;
+  record.launch_latency = launch.latency;
+  record.occupancy = launch.occupancy;
+  record.instructions = launch.source->instructions();
+  record.opcodes = launch.source->opcodes();
+  record.timeline = launch.timeline;
+  LaunchActivity& total = record.activity;
+  total.executions.resize(record.instructions.size());
+  total.samples.resize(record.instructions.size());
+  for (const auto& sm : sms) {
+    const LaunchActivity& one = sm->activity(slot);
+    const Counters& own = sm->counters(slot);
+    total.counters += own;
+    total.add_cycles(one);
+    record.sms.push_back(
+        {own[Counter::warp_instructions], own[Counter::sm_active_cycles], own[Counter::active_warp_cycles]});
+    total.uncovered.resize(one.uncovered.size());
+    for (size_t p = 0; p < one.uncovered.size(); ++p) total.uncovered[p] += one.uncovered[p];
+    for (size_t p = 0; p < total.executions.size(); ++p) {
+      total.executions[p].warps += one.executions[p].warps;
+      total.executions[p].threads += one.executions[p].threads;
+      for (size_t r = 0; r < LaunchActivity::reasons; ++r) total.samples[p][r] += one.samples[p][r];
+    }
+  }
+  total.counters += memory.counters(slot);
+  record.slices = memory.slice_activity(slot);
+  return record;
+}
+
+}  // namespace simt

@@ -1,0 +1,13 @@
+from .errors import PolicyError as PolicyError
+from .python import Operation as Operation
+from .python import Policy as Policy
+from .python import Space as Space
+from .python import Unit as Unit
+from .python import overrides as overrides
+from .python import replacement as replacement
+from .python import scheduler as scheduler
+from .python import slice_hash as slice_hash
+from .store import BuiltPolicy as BuiltPolicy
+from .store import build as build
+from .store import built as built
+from .store import remove as remove

@@ -1,0 +1,61 @@
+"""A finished launch, from what the engine says of it and what it does not know."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from simt.result import LaunchResult, Machine, timeline
+from simt.result.listing import shared
+
+if TYPE_CHECKING:
+    from simt.engine_types import RawLaunch
+    from simt.power import Energies
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the engine does not know about a launch."""
+
+    index: int
+    id: int
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    registers: int
+    sm_version: int
+    annotation: str = ""
+
+
+def launch_result(
+    raw: RawLaunch,
+    facts: Facts,
+    machine: Machine,
+    cycle_offset: int = 0,
+    energies: Energies | None = None,
+) -> LaunchResult:
+    """A finished launch, from the engine's record. cycle_offset: added to its cycles."""
+    return LaunchResult(
+        **asdict(facts),
+        stream=raw["stream"],
+        start_cycle=raw["start_cycle"] + cycle_offset,
+        end_cycle=raw["end_cycle"] + cycle_offset,
+        launch_latency=raw["launch_latency"],
+        clock_khz=raw["clock_khz"],
+        occupancy_limit_ctas=raw["occupancy_limit_ctas"],
+        occupancy_limited_by=raw["occupancy_limited_by"],
+        l1_bytes=raw["l1_bytes"],
+        shared_carve_out_bytes=raw["shared_carve_out_bytes"],
+        engine=raw["counters"],
+        l1=raw["l1"],
+        l2=raw["l2"],
+        stalls=raw["stalls"],
+        warp_stalls=raw["warp_stalls"],
+        pc=shared(raw["pc"]),
+        timeline=timeline.from_engine(raw["timeline"], cycle_offset),
+        spread=raw["spread"],
+        warnings=tuple(raw["warnings"]),
+        machine=machine,
+        energies=energies,
+    )

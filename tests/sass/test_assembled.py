@@ -1,0 +1,169 @@
+"""Machine code from text: opcodes of each family compute what their definition says, without ptxas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import simt
+from simt.errors import SassError
+from simt.sass import Control, Cubin, assemble, disassemble
+from support.sass import per_lane
+
+A = np.array([0, 1, 7, 2**31 - 1, 2**31, 2**32 - 1, 0x12345678, 0xDEADBEEF] * 4, np.uint32)
+B = np.arange(32, dtype=np.uint32) * np.uint32(0x01010101)
+X = np.linspace(-3, 5, 32, dtype=np.float32)
+Y = np.linspace(7, 0.25, 32, dtype=np.float32)
+LANE = np.arange(32, dtype=np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("IADD3 R12, R4, -R5, RZ", A - B),
+        ("IADD3 R12, R4, -1, RZ", A - np.uint32(1)),
+        ("IADD3 R12, R4, 0x10, R5", A + B + np.uint32(16)),
+        ("IMAD R12, R4, R5, R0", A * B + LANE),
+        ("ISCADD R12, R4, R5, 0x3", (A << np.uint32(3)) + B),
+        ("ISCADD R12, R4, R5, 0x1f", (A << np.uint32(31)) + B),
+        ("ISCADD R12, R4, R5, 0x0", A + B),
+        ("LEA R12, R4, R5, 0x3", (A << np.uint32(3)) + B),
+        ("LOP3.LUT R12, R4, R5, RZ, 0x3c, !PT", A ^ B),
+        ("SHF.R.U32.HI R12, RZ, 0x4, R4", A >> np.uint32(4)),
+        ("POPC R12, R4", np.array([int(a).bit_count() for a in A], np.uint32)),
+        ("ISETP.GT.U32.AND P0, PT, R4, R5, PT\nSEL R12, R4, R5, P0", np.maximum(A, B)),
+        ("MOV R12, R5\nISETP.EQ.AND P1, PT, R0, 0x3, PT\n@!P1 IADD3 R12, R4, R5, RZ",
+         np.where(LANE == 3, B, A + B)),
+    ],
+)  # fmt: skip
+def test_integers(body: str, expected: np.ndarray) -> None:
+    assert (per_lane(body, A, B) == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("FADD R12, R4, 1.5", X + np.float32(1.5)),
+        ("FADD R12, |R4|, -R5", abs(X) - Y),
+        ("FMUL R12, R4, R5", X * Y),
+        ("FFMA R12, R4, 2, R5", (X.astype(float) * 2 + Y).astype(np.float32)),
+        ("FMNMX R12, R4, R5, PT", np.minimum(X, Y)),
+        ("DADD R8, RZ, 1.5\nF2F.F32.F64 R12, R8", np.full(32, 1.5, np.float32)),
+    ],
+)
+def test_floats(body: str, expected: np.ndarray) -> None:
+    assert (per_lane(body, X, Y).view(np.float32) == expected).all()
+
+
+SHARED = """
+    SHF.L.U32 R8, R0, 0x2, RZ
+    STS [R8], R4
+    BAR.SYNC.DEFER_BLOCKING 0x0
+    IADD3 R9, -R8, 0x7c, RZ
+    LDS R12, [R9]
+"""
+LOOP = """
+    MOV R12, RZ
+    MOV R8, R0
+again:
+    IADD3 R12, R12, R8, RZ
+    IADD3 R8, R8, -0x1, RZ
+    ISETP.GT.AND P0, PT, R8, RZ, PT
+    @P0 BRA again
+"""
+SHUFFLE = "SHFL.BFLY PT, R12, R4, 0x1, 0x1f"
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize(
+    ("body", "expected"), [(SHARED, A[::-1]), (SHUFFLE, A[LANE ^ 1]), (LOOP, LANE * (LANE + 1) // 2)]
+)
+def test_memory_lanes_and_branches(body: str, expected: np.ndarray, timed: bool) -> None:
+    assert (per_lane(body, A, timed=timed) == expected).all()
+
+
+def test_tensor_products() -> None:
+    """All elements are 1, so each of the 16x8 sums over 16 is 16, plus c."""
+    ones = np.full(32, 0x3C003C00, np.uint32)
+    c = np.full(32, 0.5, np.float32)
+    body = "\n".join(
+        [
+            *(f"MOV R{r}, R4" for r in range(16, 22)),
+            *(f"MOV R{r}, R5" for r in range(24, 28)),
+            "HMMA.16816.F32 R28, R16, R20, R24",
+            "FADD R12, R28, R31",
+        ]
+    )
+    assert (per_lane(body, ones, c).view(np.float32) == 33).all()
+
+
+@pytest.mark.parametrize(("shape", "arch"), [("884", "sm_80"), ("8x8x4", "sm_90")])
+def test_fp64_products(shape: str, arch: str) -> None:
+    """sm_80 names the shape in another way than sm_90. Sums of four products, plus c."""
+    body = "\n".join(
+        [
+            "DADD R16, RZ, 3\nDADD R18, RZ, 2\nDADD R20, RZ, 0.5\nDADD R22, RZ, 0.25",
+            f"DMMA.{shape} R24, R16, R18, R20",
+            "DADD R24, R24, R26\nF2F.F32.F64 R12, R24",
+        ]
+    )
+    assert (per_lane(body, arch=arch).view(np.float32) == 48.75).all()
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+def test_parameters_lie_where_the_architecture_has_them(arch: str) -> None:
+    assert (per_lane("IADD3 R12, R4, R5, RZ", A, B, arch=arch) == A + B).all()
+
+
+def test_a_printed_instruction_is_read_back() -> None:
+    text = ".target sm_80\n.kernel f\n0050  01----:R2:W0:Y:S05  @!P0 IMAD R2, R2, c[0x0][0x0], R3\nEXIT"
+    (line, _) = disassemble(assemble(text))["f"]
+    assert line.text == "@!P0 IMAD R2, R2, c[0x0][0x0], R3"
+    assert line.control == Control(5, True, 0, 2, (0, 1), ())
+    assert str(line.control) == "01----:R2:W0:Y:S05"
+
+
+def test_control_bits_are_kept_in_full() -> None:
+    for control in (Control(15, False, None, None, (), ()), Control(0, True, 5, 1, (2, 5), (0, 3))):
+        assert Control.of(control.high) == control
+
+
+def test_its_data_make_it_again() -> None:
+    """Checkpoints keep a program as its data."""
+    cubin = assemble(".target sm_80\n.kernel f\n.parameters 4 8\nEXIT")
+    assert Cubin.parse(cubin.data, cubin.name) == cubin
+    assert [(x.offset, x.bytes) for x in cubin["f"].parameters] == [(0, 4), (8, 8)]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (".kernel f\nEXIT", r"f\.sass: it has no \.target"),
+        (".target sm_80", r"f\.sass: it has no \.kernel"),
+        (".target sm_60\n.kernel f", r"f\.sass:1: \.target is 'sm_60', expected sm_70 or later"),
+        (".target sm_80\nEXIT", r"f\.sass:2: 'EXIT' before a \.kernel"),
+        (".target sm_80\n.shared 4", r"f\.sass:2: \.shared before a \.kernel"),
+        (".target sm_80\n.kernel f\n.shared many", r"f\.sass:3: \.shared is 'many', expected a number"),
+        (".target sm_80\n.kernel f\n.parameters 3", r"f\.sass:3: \.parameters are 3, expected 1, 2, 4, 8"),
+        (".target sm_80\n.kernel f\n.align 4", r"f\.sass:3: directive '\.align', expected one of \.kernel"),
+        (".target sm_80\n.kernel f", r"f\.sass: f ends with no instruction, expected an EXIT or a branch"),
+        (".target sm_80\n.kernel f\n@P0 EXIT", r"f\.sass: f ends with @P0 EXIT, expected"),
+        (".target sm_80\n.kernel f\n.kernel f", r"f\.sass:3: kernel 'f' a second time"),
+        (".target sm_80\n.kernel f\nMOV R1, 4294967296", r"f\.sass:3: the immediate 4294967296, expected"),
+        (".target sm_80\n.kernel f\na:\na:", r"f\.sass:4: label 'a' a second time"),
+        (".target sm_80\n.kernel f\niadd3 R1", r"f\.sass:3: 'iadd3 R1' is no instruction"),
+        (".target sm_80\n.kernel f\nIADD4 R1, R2", r"f\.sass:3: opcode 'IADD4' is not known; did you mean"),
+        (".target sm_80\n.kernel f\nFADD R1, R2, 0.1", r"f\.sass:3: .* the immediate 0\.1 exactly"),
+        (".target sm_80\n.kernel f\nHADD2 R1, R2, 1, 1", r"f\.sass:3: .* 1, 1 is in the encoding only"),
+        (".target sm_80\n.kernel f\nIADD3 R1, R2, 1.5, RZ", r"f\.sass:3: the immediate 1\.5 of an integer"),
+    ],
+)  # fmt: skip
+def test_what_is_no_program(text: str, why: str) -> None:
+    with pytest.raises(SassError, match=why):
+        assemble(text, "f.sass")
+
+
+def test_what_is_not_executed_is_refused_when_loaded() -> None:
+    cubin = assemble(".target sm_80\n.kernel f\nISCADD R1, R2, R3, 0x20\nEXIT", "f.sass")
+    with pytest.raises(SassError, match=r"f\.sass: f\+0x0000: ISCADD .*: a shift beyond 31"):
+        simt.GPU("a100").load(cubin)
