@@ -11,7 +11,7 @@ import pytest
 
 from simt.exec.connection import Connection
 from simt.exec.device import ProgramDevice
-from simt.exec.generate import FILE, header
+from simt.exec.generate import header
 from simt.exec.requests import (
     REQUESTS,
     AllocateRequest,
@@ -29,10 +29,10 @@ from simt.exec.requests import (
     operation_of,
 )
 
+# Of the checkout: an installed simt has no libcuda/ beside it.
+FILE = Path(__file__).parents[2] / "libcuda" / "driver" / "requests.hpp"
 COMPILER = shutil.which("g++") or shutil.which("c++")
-needs_compiler = pytest.mark.skipif(
-    COMPILER is None or not FILE.exists(), reason="needs a C++ compiler and libcuda/"
-)
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 
 
 def test_the_header_is_up_to_date() -> None:
