@@ -10,6 +10,7 @@
 #include "bindings.hpp"
 #include "ptx/control_flow.hpp"
 #include "ptx/module.hpp"
+#include "ptx/own_instructions.hpp"
 #include "ptx/parser.hpp"
 #include "ptx/register_allocation.hpp"
 #include "ptx/stored_parameters.hpp"
@@ -356,6 +357,17 @@ void bind_ptx(nb::module_& m) {
         return list_of(instructions::ptx_table(), [](const auto* row) { return row_dict(*row); });
       },
       "The rows of the PTX instruction table, by name: engine/instructions/.");
+  m.def(
+      "add_own_instruction",
+      [](const std::string& mnemonic, const std::string& opcode, const std::vector<std::string>& types,
+         uintptr_t function) {
+        std::vector<ptx::Type> named;
+        for (const std::string& type : types) named.push_back(ptx::type_named(type));
+        ptx::add_own_instruction(
+            {mnemonic, opcode, std::move(named), reinterpret_cast<ptx::OwnInstruction::Function>(function)});
+      },
+      "mnemonic"_a, "opcode"_a, "types"_a, "function"_a,
+      "Defines a PTX instruction by a function at an address (engine/ptx/own_instructions.hpp).");
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

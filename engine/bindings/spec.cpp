@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -59,6 +60,10 @@ template <class T>
 constexpr bool is_choice = false;
 template <class Policy>
 constexpr bool is_choice<Choice<Policy>> = true;
+
+template <class T>
+constexpr bool is_list =
+    std::is_same_v<T, std::vector<uint32_t>> || std::is_same_v<T, std::vector<std::string>>;
 
 // visit(v, section) calls v(FieldText, field) for each field of a section; section_of() returns its name.
 #define SIMT_VISIT(type, name, unit, range, meaning) v(FieldText{#name, unit, range, meaning}, s.name);
@@ -159,11 +164,19 @@ class Reader {
       refuse(path, "found '" + found + "', expected one of " + expected);
     } else if constexpr (std::is_same_v<T, std::string>) {
       field = text(path, value);
-    } else if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {
+    } else if constexpr (is_list<T>) {
       if (!nb::isinstance<nb::list>(value)) refuse(path, "expected a list");
       field.clear();
       for (nb::handle item : nb::cast<nb::list>(value))
         read(path + "[" + std::to_string(field.size()) + "]", item, range, field.emplace_back());
+    } else if constexpr (std::is_same_v<T, SpecialUnitsSpec>) {
+      if (!nb::isinstance<nb::dict>(value)) refuse(path, "expected a dict");
+      field.clear();
+      for (auto [name, unit] : nb::cast<nb::dict>(value))
+        read(path + "." + text(path, name), unit, range, field[text(path, name)]);
+      if (field.size() > special_units)
+        refuse(path, "found " + std::to_string(field.size()) + " units, expected at most " +
+                         std::to_string(special_units));
     } else {
       if (!nb::isinstance<nb::dict>(value)) refuse(path, "expected a dict");
       Reader reader(nb::cast<nb::dict>(value), path + ".");
@@ -199,10 +212,18 @@ class Writer {
         if (one.value == field) values[name] = one.name;
     } else if constexpr (is_choice<T>) {
       values[name] = std::string(field->name);
-    } else if constexpr (std::is_same_v<T, std::vector<uint32_t>>) {
+    } else if constexpr (is_list<T>) {
       nb::list list;
-      for (uint32_t item : field) list.append(item);
+      for (const auto& item : field) list.append(item);
       values[name] = list;
+    } else if constexpr (std::is_same_v<T, SpecialUnitsSpec>) {
+      nb::dict units;
+      for (auto& [unit_name, unit] : field) {
+        Writer inner;
+        visit(inner, unit);
+        units[unit_name.c_str()] = inner.values;
+      }
+      values[name] = units;
     } else {
       Writer inner;
       visit(inner, field);
@@ -240,6 +261,10 @@ class Describer {
       has_type("text");
     else if constexpr (std::is_same_v<T, std::vector<uint32_t>>)
       has_type("integers");
+    else if constexpr (std::is_same_v<T, std::vector<std::string>>)
+      has_type("opcodes");
+    else if constexpr (std::is_same_v<T, SpecialUnitsSpec>)
+      has_type("sections", section_of(SpecialUnitSpec{}));
     else
       has_type("section", section_of(T{}));
     if (text.range.most > 0) {
@@ -330,6 +355,9 @@ Spec spec_from_dict(python::NativeSpec values) {
   Reader reader(std::move(values), "");
   visit(reader, spec);
   reader.finish();
+  auto next = static_cast<size_t>(Unit::Special);
+  for (const auto& [name, unit] : spec.sm.special_units)
+    spec.sm.units[next++] = {unit.count, unit.latency, unit.initiation_interval};
   return spec;
 }
 

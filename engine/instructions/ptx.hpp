@@ -19,10 +19,10 @@ using PtxRow = Row<void (*)(functional::Translation&), void (*)(functional::Lowe
 /// All rows, sorted by name.
 std::span<const PtxRow* const> ptx_table();
 
-/// Of an opcode's rows whose modifiers the instruction has, the one with the most modifiers. Instructions
-/// without a row share a default one: it writes its first operand, nothing moves across it, and translation
-/// refuses it.
-const PtxRow& find_ptx(std::string_view opcode, const std::vector<std::string_view>& modifiers);
+/// Of an opcode's rows whose modifiers the instruction has, the one with the most modifiers. A user's own
+/// instructions share one row, and those without a row another: it writes its first operand, nothing moves
+/// across it, and translation refuses it.
+const PtxRow& find_ptx(std::string_view mnemonic, const std::vector<std::string_view>& modifiers);
 
 /// The rows of an opcode; empty if it is not in the table.
 std::span<const PtxRow* const> ptx_rows_of(std::string_view opcode);

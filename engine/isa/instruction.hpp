@@ -23,8 +23,11 @@ enum class Unit : uint8_t {
   Conversion,  ///< of numbers, and counting and finding bits: on `Sfu` or `Int`
   Multiply,    ///< of integers, and dot products: on `Fp32` or `Int`
   Compare,     ///< minima, selections and comparisons of FP32 numbers: on `Int` or `Fp32`
-  Count
+  Special,     ///< the first of those that a specification defines
+  Count = Special + 8
 };
+/// Units that a specification can define.
+inline constexpr size_t special_units = static_cast<size_t>(Unit::Count) - static_cast<size_t>(Unit::Special);
 
 /// The effect of an instruction beyond occupying its unit.
 enum class Operation : uint8_t {

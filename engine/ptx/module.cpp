@@ -65,7 +65,7 @@ Mnemonic::Mnemonic(std::string_view whole) : text(whole), opcode(whole.substr(0,
     modifiers.push_back(text.substr(at + 1, stop - at - 1));
     at = stop;
   }
-  row = &instructions::find_ptx(opcode, modifiers);
+  row = &instructions::find_ptx(text, modifiers);
 }
 
 std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters) {

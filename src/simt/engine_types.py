@@ -176,7 +176,9 @@ class SpecField(TypedDict):
     name: str
     unit: str
     meaning: str
-    type: Literal["enum", "flag", "frequency", "integer", "integers", "policy", "section", "text"]
+    type: Literal[
+        "enum", "flag", "frequency", "integer", "integers", "opcodes", "policy", "section", "sections", "text"
+    ]
     of: NotRequired[str]
     least: NotRequired[int]
     most: NotRequired[int]

@@ -21,6 +21,10 @@ class OpcodeTableError(SimtError):
     """An opcode table cannot be read."""
 
 
+class InstructionError(SimtError):
+    """An instruction of one's own cannot be defined."""
+
+
 class SpecError(SimtError):
     """A GPU specification cannot be read, or is inconsistent."""
 

@@ -161,6 +161,7 @@ def _launches(session: Session, trace: Trace, pending: list[int]) -> Iterator[Qu
     from simt.trace import Copy
 
     every, wanted, index = trace.kernels, frozenset(pending), 0
+    special = session.spec.special_opcodes
     followed = _followed(session, every, pending) if session.planned else {}
     ids = [every[i].id for i in pending]
     # The engine calls launches by their id, as its messages do, unless the input gives two the same one.
@@ -182,9 +183,11 @@ def _launches(session: Session, trace: Trace, pending: list[int]) -> Iterator[Qu
                 sm_version=kernel.sm_version,
             )
             instructions = kernel.counts["instructions"]
-            yield QueuedLaunch(facts, command.source(), numbers[index], warp_instructions=instructions)
+            yield QueuedLaunch(
+                facts, command.source(special=special), numbers[index], warp_instructions=instructions
+            )
         elif index in followed:
-            session.follow(command.source(), followed[index])
+            session.follow(command.source(special=special), followed[index])
         index += 1
 
 

@@ -12,6 +12,7 @@
 #include "instructions/ptx/texture.hpp"
 #include "instructions/ptx/unsupported.hpp"
 #include "instructions/ptx/video.hpp"
+#include "ptx/own_instructions.hpp"
 
 namespace simt::instructions {
 namespace {
@@ -56,6 +57,12 @@ constexpr PtxRow unknown_row{.name = "",
                              .translate = functional::translate_unsupported,
                              .lowering = nothing};
 
+constexpr PtxRow own_row{.name = "",
+                         .facts = arithmetic,
+                         .forms = "",
+                         .translate = functional::translate_own,
+                         .lowering = functional::lower_own};
+
 /// How well a row matches an instruction; -1 if the instruction lacks one of the row's modifiers.
 struct Fit {
   int modifiers = -1;  ///< number of the row's modifiers
@@ -88,7 +95,8 @@ std::span<const PtxRow* const> ptx_rows_of(std::string_view opcode) {
   return {first, last};
 }
 
-const PtxRow& find_ptx(std::string_view opcode, const std::vector<std::string_view>& modifiers) {
+const PtxRow& find_ptx(std::string_view mnemonic, const std::vector<std::string_view>& modifiers) {
+  const std::string_view opcode = mnemonic.substr(0, mnemonic.find('.'));
   const PtxRow* found = &unknown_row;
   Fit best;
   for (const PtxRow* row : ptx_rows_of(opcode))
@@ -96,6 +104,7 @@ const PtxRow& find_ptx(std::string_view opcode, const std::vector<std::string_vi
       found = row;
       best = f;
     }
+  if (found == &unknown_row && ptx::own_instruction(mnemonic)) return own_row;
   return *found;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ptx/lowering/rules.hpp"
+#include "ptx/own_instructions.hpp"
 
 namespace simt::functional {
 
@@ -46,6 +47,10 @@ void lower_reciprocal(Lowerer& l) {
   if (l.has("approx")) return lower_special_function(l);
   if (l.type() == Type::F64) return l.chain({"MUFU.RCP64H", "DFMA", "DFMA", "DFMA", "DFMA"});
   l.chain({"MUFU.RCP", "FFMA", "FADD", "FFMA"});
+}
+
+void lower_own(Lowerer& l) {
+  l.one(ptx::own_instruction(l.mnemonic().text)->opcode);
 }
 
 void lower_square_root(Lowerer& l) {

@@ -6,6 +6,9 @@ namespace simt::functional {
 /// What an instruction becomes in the timing model, where the instruction table cannot express it as data.
 using LoweringRule = void(Lowerer&);
 
+// own: one that a user defines.
+LoweringRule lower_own;
+
 // lowering_arithmetic.cpp
 LoweringRule lower_move, lower_extreme, lower_conversion, lower_division, lower_remainder, lower_reciprocal,
     lower_square_root;

@@ -47,6 +47,7 @@ Semantics translate_vadd, translate_vsub, translate_vabsdiff, translate_vmin, tr
     translate_vavrg4, translate_vabsdiff4, translate_vmin4, translate_vmax4, translate_vset4;
 // unsupported
 Semantics translate_unsupported;
+Semantics translate_own;
 
 /// Ops that end a function.
 void emit_return(Translation& t);

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,9 @@ SIMT_ENUMS(SIMT_DEFINE)
     FIELDS(SIMT_MEMBER)                       \
   };
 SIMT_INNER_SECTIONS(SIMT_DEFINE)
-/// By Unit. DecodedKernel defines the fallback for missing units.
+/// By name, whose order is that of Unit::Special and what follows it.
+using SpecialUnitsSpec = std::map<std::string, SpecialUnitSpec>;
+/// By Unit. Special ones follow from SpecialUnitsSpec. DecodedKernel defines the fallback for missing units.
 using UnitsSpec = std::array<UnitSpec, static_cast<size_t>(Unit::Count)>;
 SIMT_OUTER_SECTIONS(SIMT_DEFINE)
 #undef SIMT_DEFINE

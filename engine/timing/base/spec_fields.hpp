@@ -201,6 +201,11 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, initiation_interval, "core cycles", (Range{1, limits::interval}), \
         "Until a unit takes its next instruction; tensor: FP16 m16n8k16 (HMMA.884: a step).")
 
+#define SIMT_SPECIAL_UNIT_FIELDS(FIELD) \
+  FIELD(std::vector<std::string>, opcodes, "", ranges::none, \
+        "What it executes: `MUFU` is all of them, `MUFU.RCP` one; PTX instructions of one's own, too.") \
+  SIMT_UNIT_FIELDS(FIELD)
+
 // The units with a UnitSpec: enumerator of simt::Unit, name, meaning.
 #define SIMT_EXECUTION_UNITS(UNIT) \
   UNIT(Int, "int", "Integer, and everything without a separate unit.") \
@@ -224,6 +229,8 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(SchedulerSpec, scheduler, "", ranges::none, "Warp schedulers.") \
   FIELD(RegisterFileSpec, register_file, "", ranges::none, "Register file.") \
   FIELD(UnitsSpec, units, "", ranges::none, "Execution units.") \
+  FIELD(SpecialUnitsSpec, special_units, "", ranges::none, \
+        "Execution units of one's own, by name: `[sm.special_units.ray]`; up to 8.") \
   FIELD(uint32_t, conversion_latency, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
         "Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them.") \
   FIELD(bool, multiplications_on_fp32, "", (ranges::none.unless_given(0)), \
@@ -420,7 +427,8 @@ inline constexpr Range sets{0, limits::number, true};
   SECTION(FrontEnd, SIMT_FRONT_END_FIELDS, "Fetch and decode.") \
   SECTION(Scheduler, SIMT_SCHEDULER_FIELDS, "Warp scheduler of each sub-core.") \
   SECTION(RegisterFile, SIMT_REGISTER_FILE_FIELDS, "Registers and how operands are read.") \
-  SECTION(Unit, SIMT_UNIT_FIELDS, "One kind of execution unit.")
+  SECTION(Unit, SIMT_UNIT_FIELDS, "One kind of execution unit.") \
+  SECTION(SpecialUnit, SIMT_SPECIAL_UNIT_FIELDS, "An execution unit of one's own.")
 
 #define SIMT_OUTER_SECTIONS(SECTION) \
   SECTION(Sm, SIMT_SM_FIELDS, "Streaming multiprocessors.") \

@@ -6,6 +6,7 @@
 
 #include "timing/base/spec.hpp"
 #include "timing/core/in_flight.hpp"
+#include "timing/core/unit_order.hpp"
 
 namespace simt {
 
@@ -97,9 +98,9 @@ class OperandCollector {
  private:
   static constexpr uint32_t max_sub_cores = 8, max_collectors = 32, max_banks = 64;
   /// Order in which units compete for collectors.
-  static constexpr std::array<Unit, 9> collection_order = {Unit::Fp32,    Unit::Sfu,    Unit::Memory,
-                                                           Unit::Fp64,    Unit::Int,    Unit::Branch,
-                                                           Unit::Texture, Unit::Tensor, Unit::Uniform};
+  static constexpr auto collection_order =
+      then_special(std::array{Unit::Fp32, Unit::Sfu, Unit::Memory, Unit::Fp64, Unit::Int, Unit::Branch,
+                              Unit::Texture, Unit::Tensor, Unit::Uniform});
   static constexpr std::array<uint8_t, unit_count> collection_turn = [] {
     std::array<uint8_t, unit_count> turn{};
     for (uint8_t i = 0; i < collection_order.size(); ++i) turn[static_cast<size_t>(collection_order[i])] = i;

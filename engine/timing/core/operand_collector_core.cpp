@@ -10,8 +10,8 @@ namespace simt {
 namespace {
 
 // Order in which units are offered their instructions; it decides which gets the last slot of the result bus.
-constexpr std::array<Unit, 8> start_order = {Unit::Fp32,   Unit::Fp64,    Unit::Int,    Unit::Sfu,
-                                             Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform};
+constexpr auto start_order = then_special(std::array{
+    Unit::Fp32, Unit::Fp64, Unit::Int, Unit::Sfu, Unit::Branch, Unit::Texture, Unit::Tensor, Unit::Uniform});
 
 // Cycles from a unit's last stage to the registers.
 constexpr Cycle result_latency = 2;

@@ -110,7 +110,8 @@ constexpr uint32_t units_excluded_by(Unit unit) {
   constexpr auto bit = [](Unit u) { return 1u << static_cast<uint32_t>(u); };
   constexpr uint32_t specialised =
       bit(Unit::Branch) | bit(Unit::Texture) | bit(Unit::Tensor) | bit(Unit::Uniform);
-  return bit(unit) & specialised ? specialised : bit(unit);
+  constexpr uint32_t own = ((1u << special_units) - 1) << static_cast<uint32_t>(Unit::Special);
+  return bit(unit) & (specialised | own) ? specialised | own : bit(unit);
 }
 
 template <CoreModel Core>

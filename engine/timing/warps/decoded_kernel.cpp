@@ -29,6 +29,11 @@ uint32_t flat_index(const Register& r, uint32_t offset) {
   return 0;
 }
 
+/// Whether `opcode` is `form`, or is that with further modifiers.
+bool is_opcode_or_form(std::string_view opcode, std::string_view form) {
+  return opcode.starts_with(form) && (opcode.size() == form.size() || opcode[form.size()] == '.');
+}
+
 /// Whether Sm::synchronise() has work to do.
 constexpr bool synchronises(Operation operation) {
   constexpr auto bit = [](Operation o) { return 1u << static_cast<uint32_t>(o); };
@@ -48,7 +53,9 @@ class Decoder {
         opcodes_(source.opcodes()),
         control_bits_(traits_.control_bits && !source.instructions().empty() &&
                       std::all_of(source.instructions().begin(), source.instructions().end(),
-                                  [](const StaticInstruction& s) { return s.control.present(); })) {}
+                                  [](const StaticInstruction& s) { return s.control.present(); })) {
+    find_special_units();
+  }
   bool control_bits() const { return control_bits_; }
 
   DecodedInstruction decode(const StaticInstruction& s) const {
@@ -71,7 +78,9 @@ class Decoder {
   static bool loads_constant(const StaticInstruction& s) {
     return s.operation == Operation::Load && s.space == MemorySpace::Constant;
   }
+  void find_special_units();
   Unit executing_unit(const StaticInstruction& s) const;
+  Unit own_unit(const StaticInstruction& s) const;
   void set_operation(DecodedInstruction& d, const StaticInstruction& s) const;
   void set_timing(DecodedInstruction& d, const StaticInstruction& s) const;
   void set_registers(DecodedInstruction& d, const StaticInstruction& s) const;
@@ -87,12 +96,39 @@ class Decoder {
   const CoreTraits& traits_;
   const std::vector<std::string>& opcodes_;
   bool control_bits_;
+  std::vector<Unit> special_;  // by opcode; Unit::Count: none. Empty if the GPU has no special units
 };
 
-/// The unit that executes an instruction on this GPU. GPUs without separate integer units run integer work on
+void Decoder::find_special_units() {
+  const SpecialUnitsSpec& units = spec_.sm.special_units;
+  if (units.empty()) return;
+  special_.assign(opcodes_.size(), Unit::Count);
+  for (size_t k = 0; k < opcodes_.size(); ++k) {
+    size_t longest = 0;  // MUFU.RCP says more than MUFU
+    auto next = static_cast<size_t>(Unit::Special);
+    for (const auto& [name, unit] : units) {
+      for (const std::string& opcode : unit.opcodes) {
+        if (opcode.size() <= longest || !is_opcode_or_form(opcodes_[k], opcode)) continue;
+        longest = opcode.size();
+        special_[k] = static_cast<Unit>(next);
+      }
+      ++next;
+    }
+  }
+}
+
+/// The unit that executes an instruction on this GPU: a special one that has its opcode, or its own. Accesses
+/// to memory stay with the load/store unit.
+Unit Decoder::executing_unit(const StaticInstruction& s) const {
+  const Unit own = own_unit(s);
+  const bool special = !special_.empty() && own != Unit::Memory && special_[s.opcode] != Unit::Count;
+  return special ? special_[s.opcode] : own;
+}
+
+/// Without special units. GPUs without separate integer units run integer work on
 /// the FP32 pipe (Fermi to Pascal); work for missing FP64 units runs on the SFU; instructions in a trace of a
 /// newer GPU that this one lacks run on the integer pipe.
-Unit Decoder::executing_unit(const StaticInstruction& s) const {
+Unit Decoder::own_unit(const StaticInstruction& s) const {
   if (loads_constant(s)) return integer_unit();
   // Addresses of texture and surface instructions are known in executed programs.
   if (s.space == MemorySpace::Texture && s.access_bytes > 0 && traits_.textures_in_memory)
@@ -135,13 +171,14 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
     d.latency = d.initiation_interval = 1;
     return;
   }
+  const bool special = d.unit >= Unit::Special;
   // All lanes of FP32 do not multiply integers: 16 of 32 on GA102 and GH100.
-  const UnitSpec& unit = unit_spec(s.unit == Unit::Multiply ? integer_unit() : d.unit);
+  const UnitSpec& unit = unit_spec(s.unit == Unit::Multiply && !special ? integer_unit() : d.unit);
   d.latency = static_cast<uint16_t>(std::max(1u, unit.latency));
   d.initiation_interval = static_cast<uint16_t>(std::max(1u, unit.initiation_interval));
   if (s.unit == Unit::Conversion && d.unit == Unit::Sfu)
     d.latency = static_cast<uint16_t>(spec_.sm.conversion_latency);
-  if (s.half_precision) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
+  if (s.half_precision && !special) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;

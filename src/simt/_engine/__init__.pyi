@@ -510,6 +510,11 @@ def add_slice_hash(name: str, meaning: str, function: int) -> None:
 def instruction_table() -> list[simt.engine_types.PtxTableRow]:
     """The rows of the PTX instruction table, by name: engine/instructions/."""
 
+def add_own_instruction(mnemonic: str, opcode: str, types: Sequence[str], function: int) -> None:
+    """
+    Defines a PTX instruction by a function at an address (engine/ptx/own_instructions.hpp).
+    """
+
 class PtxModule:
     def __init__(self, text: bytes, name: str = 'PTX') -> None:
         """Raises simt.errors.PtxError where `text` is no PTX."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -46,6 +47,14 @@ class OpcodeTable:
     stand_ins: frozenset[str]
     native: _engine.OpcodeTable
 
+    def with_arithmetic(self, opcodes: Iterable[str]) -> OpcodeTable:
+        """The table, with those of these opcodes that it lacks as arithmetic: a GPU's special units' own."""
+        lacking = sorted(set(opcodes) - self.opcodes.keys())
+        if not lacking:
+            return self
+        more = dict.fromkeys(lacking, _builtin_classes()["integer"])
+        return _finish(_Parsed(self.name, self.sm_versions, {}, self.opcodes | more, self.stand_ins))
+
     def __repr__(self) -> str:
         return f"OpcodeTable({self.name!r}, {len(self.opcodes)} opcodes, sm {list(self.sm_versions)})"
 
@@ -67,6 +76,11 @@ _Enum = TypeVar("_Enum", Unit, Operation, MemorySpace)
 def _member(kind: type[_Enum], name: object, path: Path, where: str) -> _Enum:
     members = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", m.name).lower().rstrip("_"): m for m in kind}
     if not isinstance(name, str) or name not in members:
+        if kind is Unit and isinstance(name, str):
+            raise OpcodeTableError(
+                f"{path}: {where} is {name!r}, expected one of {', '.join(sorted(members))}; a unit of your own "
+                f"is a section of the GPU's specification, [sm.special_units.{name}], which lists its opcodes"
+            )
         raise OpcodeTableError(f"{path}: {where} is {name!r}, expected one of {', '.join(sorted(members))}")
     return members[name]
 

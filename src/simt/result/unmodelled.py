@@ -19,9 +19,13 @@ _WARNING = re.compile(r"[\d,]+ warp instructions? of \S+ (simulated as|without a
 
 class Unmodelled:
     """Warp instructions of opcodes without a class of their own in the opcode tables, or, of launches with
-    energies, without an energy: counted launch by launch."""
+    energies, without an energy: counted launch by launch.
 
-    def __init__(self) -> None:
+    special: opcodes that the GPU's special units execute, whose effect is what these say.
+    """
+
+    def __init__(self, special: frozenset[str] = frozenset()) -> None:
+        self._special = special
         self._effects = Counter[tuple[str, str]]()
         self._energies = Counter[str]()
 
@@ -29,7 +33,7 @@ class Unmodelled:
         energies = launch.energies
         for place, opcode, why in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
             issued, name = launch.pc["issued"][place], opcode.partition(".")[0]
-            if why:
+            if why and name not in self._special:
                 self._effects[name, why] += issued
             if energies is not None and not energies.has_opcode(opcode):
                 self._energies[name] += issued

@@ -71,7 +71,7 @@ class Record:
         are taken over one by one (`take_over`), otherwise all at once.
     output: where the Result, and until then the journal, are saved; None for nowhere.
     before: what an earlier run saved; its launches are not simulated again.
-    energies: of a run with `power`.
+    energies: of a run with `power`. special_opcodes: those that the GPU's special units execute.
 
     Raises ResultError if `before` is from a different run, or the journal cannot be written.
     """
@@ -85,6 +85,7 @@ class Record:
         output: Path | None = None,
         before: Saved | None = None,
         energies: Energies | None = None,
+        special_opcodes: frozenset[str] = frozenset(),
     ) -> None:
         self.machine = machine
         self.energies = energies
@@ -103,7 +104,7 @@ class Record:
         self._notes: list[str] = []
         self._transfers: list[Transfer] = []
         self._warned: dict[str, None] = {}  # warnings of the launches, in order
-        self._unmodelled = Unmodelled()
+        self._unmodelled = Unmodelled(special_opcodes)
         if before is not None:
             self._notes = [
                 text

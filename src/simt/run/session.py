@@ -233,6 +233,7 @@ class Session:
             output=self._output,
             before=self._before,
             energies=self._energies,
+            special_opcodes=self.spec.special_opcodes,
         )
         self._clock = RunClock(self.record.first_cycle)
         self._timed = timed

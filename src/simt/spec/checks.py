@@ -14,6 +14,7 @@ Problem = tuple[str, str]
 SECTOR_BYTES = 32
 MOST_LINES = 1 << 25  # of all caches of a kind: 4 GiB of lines of 128 bytes
 MOST_PORTS = (1 << 16) - 1  # ports of the interconnect have 16-bit numbers
+MOST_SPECIAL_UNITS = 8  # `special_units` of engine/isa/instruction.hpp
 
 
 def problems(spec: SpecFields) -> Iterator[Problem]:
@@ -23,6 +24,7 @@ def problems(spec: SpecFields) -> Iterator[Problem]:
     yield from _caches(spec)
     yield from _instruction_caches(spec)
     yield from _sm(spec)
+    yield from _special_units(spec)
     yield from _l1(spec)
     yield from _constants(spec)
     yield from _interconnect(spec)
@@ -120,6 +122,23 @@ def _sm(spec: SpecFields) -> Iterator[Problem]:
                 f"sm.units.{field}.count",
                 "found 0, expected at least 1: other instructions fall back to it",
             )
+
+
+def _special_units(spec: SpecFields) -> Iterator[Problem]:
+    units = spec.sm.special_units
+    if len(units) > MOST_SPECIAL_UNITS:
+        yield "sm.special_units", f"found {len(units)} units, expected at most {MOST_SPECIAL_UNITS}"
+    named: dict[str, str] = {}
+    for name, unit in units.items():
+        path = f"sm.special_units.{name}"
+        if unit.count == 0:
+            yield f"{path}.count", "found 0, expected at least 1"
+        if not unit.opcodes:
+            yield f"{path}.opcodes", 'found none, expected what the unit executes, such as ["MUFU", "MYOP"]'
+        for opcode in unit.opcodes:
+            if opcode in named:
+                yield f"{path}.opcodes", f"found {opcode}, which {named[opcode]} has too"
+            named.setdefault(opcode, path)
 
 
 def _l1(spec: SpecFields) -> Iterator[Problem]:

@@ -163,18 +163,48 @@ def _explain(error: ValidationError) -> Iterator[str]:
             yield f"{path}: found {found!r}, {message[0].lower()}{message[1:]}"
 
 
+ANY_NAME = "NAME"
+"""In paths of fields: the name that a special unit has in a specification."""
+
+
+def _sections(field: FieldInfo) -> tuple[type[BaseModel], str] | None:
+    """The model of a field that is a section, and what stands behind its name in paths; None of a value."""
+    kind = field.annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind, "."
+    if get_origin(kind) is dict:
+        return get_args(kind)[1], f".{ANY_NAME}."
+    return None
+
+
 def _fields() -> dict[str, FieldInfo]:
     """The model field behind every value, by path."""
 
     def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
         for name, field in model.model_fields.items():
-            kind = field.annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from walk(kind, f"{prefix}{name}.")
+            if section := _sections(field):
+                yield from walk(section[0], f"{prefix}{name}{section[1]}")
             else:
                 yield prefix + name, field
 
     return dict(walk(Spec, ""))
+
+
+def _field(path: str) -> FieldInfo | None:
+    """The field of a path, in which a special unit has its name; None if there is none."""
+    fields = _fields()
+    if path in fields:
+        return None if f".{ANY_NAME}." in path else fields[path]
+    *sections, _, last = path.split(".")
+    return fields.get(".".join([*sections, ANY_NAME, last]))
+
+
+def _has_sections(values: Mapping[str, Any], path: str) -> bool:
+    for section in path.split(".")[:-1]:
+        if section not in values:
+            return False
+        values = values[section]
+    return True
 
 
 def range_of(field: FieldInfo) -> Quantity | Megahertz | PolicyName | None:
@@ -212,9 +242,8 @@ def describe() -> Mapping[str, str]:
     def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
         meanings = _meanings(model)
         for name, field in model.model_fields.items():
-            kind = field.annotation
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                yield from walk(kind, f"{prefix}{name}.")
+            if section := _sections(field):
+                yield from walk(section[0], f"{prefix}{name}{section[1]}")
             else:
                 yield prefix + name, meanings.get(name, "")
 
@@ -254,10 +283,9 @@ def choices(path: str) -> tuple[Any, ...] | None:
     Raises:
         SpecError: there is no such field.
     """
-    fields = _fields()
-    if path not in fields:
+    field = _field(path)
+    if field is None:
         raise SpecError(f"{path}: unknown field{_nearest(path)}")
-    field = fields[path]
     if field.annotation is bool:
         return (False, True)
     if isinstance(rule := range_of(field), PolicyName):
@@ -291,14 +319,14 @@ def _override_pairs(overrides: Overrides) -> list[tuple[str, Any]]:
 
 
 def _override(values: dict[str, Any], path: str, value: Any, name: str) -> None:
-    fields = _fields()
-    if path not in fields:
+    field = _field(path)
+    if field is None or not _has_sections(values, path):
         raise SpecError(f"{name}: override {path}: unknown field{_nearest(path)}")
-    kind = fields[path].annotation
+    kind = field.annotation
     # Text stays text where text is expected; elsewhere it is written as in TOML.
     textual = kind is str or (get_origin(kind) is Literal and isinstance(get_args(kind)[0], str))
     if isinstance(value, str) and not textual:
-        rule = range_of(fields[path])
+        rule = range_of(field)
         size = rule if isinstance(rule, Quantity) and rule.is_size else None
         try:
             if "\n" in value:

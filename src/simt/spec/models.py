@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_origin
 
 from pydantic import BaseModel, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
@@ -78,19 +78,29 @@ class Spec(SpecFields):
                 kind = field.annotation
                 if isinstance(kind, type) and issubclass(kind, BaseModel):
                     yield from walk(f"{prefix}{name}.", kind)
-                elif not field.is_required():
+                elif get_origin(kind) is not dict and not field.is_required():
                     yield prefix + name, field.default
 
         return walk("", cls)
 
     def differences(self, other: Spec) -> list[tuple[str, Any, Any]]:
-        """Path, value here and value there of each field that differs, name and description aside."""
-        pairs = zip(self.leaves(), other.leaves(), strict=True)
+        """Path, value here and value there of each field that differs, name and description aside.
+
+        A value is None where its specification lacks a special unit that the other has.
+        """
+        here, there = dict(self.leaves()), dict(other.leaves())
         return [
-            (path, here, there)
-            for (path, here), (_, there) in pairs
-            if here != there and path not in ("name", "description")
+            (path, here.get(path), there.get(path))
+            for path in here | there
+            if here.get(path) != there.get(path) and path not in ("name", "description")
         ]
+
+    @property
+    def special_opcodes(self) -> frozenset[str]:
+        """The first tokens of what its special units execute."""
+        return frozenset(
+            opcode.partition(".")[0] for unit in self.sm.special_units.values() for opcode in unit.opcodes
+        )
 
     @property
     def dram_bytes_per_cycle(self) -> float:

@@ -130,6 +130,15 @@ class NativeUnit(TypedDict):
     initiation_interval: int
 
 
+class NativeSpecialUnit(TypedDict):
+    """An execution unit of one's own."""
+
+    opcodes: list[str]
+    count: int
+    latency: int
+    initiation_interval: int
+
+
 class NativeUnits(TypedDict):
     """Execution units of an SM."""
 
@@ -156,6 +165,7 @@ class NativeSm(TypedDict):
     scheduler: NativeScheduler
     register_file: NativeRegisterFile
     units: NativeUnits
+    special_units: dict[str, NativeSpecialUnit]
     conversion_latency: int
     multiplications_on_fp32: bool
     warp_group_queue: int

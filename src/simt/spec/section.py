@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from simt.hints import did_you_mean
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from simt.engine_types import PolicyFacts
 
 Flag = Annotated[bool, Field(strict=True)]
+Opcode = Annotated[
+    str, StringConstraints(strict=True, to_upper=True, pattern=r"^(?i)[a-z][a-z0-9_]*(\.[a-z0-9_:]+)*$")
+]
+"""Of machine code or a trace, with or without modifiers."""
+UnitName = Annotated[str, StringConstraints(strict=True, pattern=r"^[a-z][a-z0-9_]*$")]
 
 
 _SIZE = re.compile(r"(?<![\w.])(\d{1,12}(?:\.\d{1,12})?)\s*([KMG])i?B?(?!\w)", re.IGNORECASE)

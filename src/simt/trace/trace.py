@@ -142,12 +142,16 @@ class TraceKernel:
         return dict(self.stored()[1].counts)
 
     def source(
-        self, table: OpcodeTable | str | Path | None = None, progress: Callable[[int], None] | None = None
+        self,
+        table: OpcodeTable | str | Path | None = None,
+        progress: Callable[[int], None] | None = None,
+        special: frozenset[str] = frozenset(),
     ) -> _engine.TraceSource:
         """The instruction streams for the engine.
 
         table: an opcode table, or a file to read it from; by default, the table of the trace's SM version.
             Opcodes missing from it are added to the trace's warnings.
+        special: opcodes that the GPU's special units execute (`Spec.special_opcodes`).
         """
         if table is None:
             chosen, warning = table_for(self.sm_version)
@@ -155,6 +159,7 @@ class TraceKernel:
                 self._trace.warn(warning)
         else:
             chosen = table if isinstance(table, OpcodeTable) else load_table(table)
+        chosen = chosen.with_arithmetic(special)
         reader, summary = self.stored(progress)
         source = reader.source(summary, chosen.native)
         for opcode, nearest in source.unknown_opcodes.items():
