@@ -2,6 +2,7 @@ from . import control as control
 from . import debug as debug
 from . import errors as errors
 from . import exec as exec
+from . import isa as isa
 from . import policy as policy
 from . import power as power
 from . import profile as profile

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from simt.cache import cache_directory, used, write_whole
 from simt.errors import CompileError, PtxError, ToolkitError
+from simt.isa.instruction import uses_own_instructions
 
 from .cubin_module import code_arch, successor_of
 from .device_runtime import with_device_runtime
@@ -64,7 +65,7 @@ def resources(module: PtxModule, arch: str) -> dict[str, Resources] | None:
         PtxError: the module is not for this device.
     """
     assembler = _assembler_for(module, arch)
-    if assembler is None or module.linked:
+    if assembler is None or module.linked or uses_own_instructions(module.text):
         return None
     # PTX with "a" or "f" is assembled for what it is made for: sm_90a code has no meaning as sm_90.
     target = module.arch if arch_number(module.arch)[1] else arch

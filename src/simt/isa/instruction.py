@@ -19,8 +19,13 @@ _TYPES = {
 }  # fmt: skip
 _MOST_SOURCES = 3
 _LANES = 32
-_KEPT: list[Any] = []
-"""Compiled functions, which translated programs may call at any time."""
+_KEPT: dict[str, list[Any]] = {}
+"""Compiled functions by mnemonic, which translated programs may call at any time."""
+
+
+def uses_own_instructions(ptx: str) -> bool:
+    """Whether PTX names an instruction that was defined so, which ptxas does not know."""
+    return any(re.search(rf"(?<![\w.%$]){re.escape(mnemonic)}\s", ptx) for mnemonic in _KEPT)
 
 
 def instruction(mnemonic: str, types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -49,11 +54,11 @@ def instruction(mnemonic: str, types: str) -> Callable[[Callable[..., Any]], Cal
                 f"as in {types!r}"
             )
         compiled = _compiled(mnemonic, function, result, sources)
-        _KEPT.append(compiled)
         try:
             _engine.add_own_instruction(mnemonic, mnemonic.upper(), [result, *sources], compiled.address)
         except ValueError as error:
             raise InstructionError(f"instruction {mnemonic}: {error}") from None
+        _KEPT.setdefault(mnemonic, []).append(compiled)
         return function
 
     return decorate

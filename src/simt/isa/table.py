@@ -78,8 +78,9 @@ def _member(kind: type[_Enum], name: object, path: Path, where: str) -> _Enum:
     if not isinstance(name, str) or name not in members:
         if kind is Unit and isinstance(name, str):
             raise OpcodeTableError(
-                f"{path}: {where} is {name!r}, expected one of {', '.join(sorted(members))}; a unit of your own "
-                f"is a section of the GPU's specification, [sm.special_units.{name}], which lists its opcodes"
+                f"{path}: {where} is {name!r}, expected one of {', '.join(sorted(members))}; a unit of your "
+                f"own is a section of the GPU's specification, [sm.special_units.{name}], which lists its "
+                f"opcodes"
             )
         raise OpcodeTableError(f"{path}: {where} is {name!r}, expected one of {', '.join(sorted(members))}")
     return members[name]

@@ -193,10 +193,8 @@ def _fields() -> dict[str, FieldInfo]:
 def _field(path: str) -> FieldInfo | None:
     """The field of a path, in which a special unit has its name; None if there is none."""
     fields = _fields()
-    if path in fields:
-        return None if f".{ANY_NAME}." in path else fields[path]
-    *sections, _, last = path.split(".")
-    return fields.get(".".join([*sections, ANY_NAME, last]))
+    parts = path.split(".")
+    return fields.get(path) or fields.get(".".join([*parts[:-2], ANY_NAME, parts[-1]]))
 
 
 def _has_sections(values: Mapping[str, Any], path: str) -> bool:
