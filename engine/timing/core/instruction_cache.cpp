@@ -59,9 +59,11 @@ Cycle InstructionCache::prefetch_arrives(uint64_t line, Cycle asked, Cycle earli
 void InstructionCache::start_prefetches(const Waiting& miss, Cycle now) {
   std::vector<L0::Prefetch>& stream = l0_[miss.sub_core].stream;
   stream.clear();
+  // What is asked for with a line that the L1 lacks arrives with it.
+  const bool arrived = now > miss.asked + std::max(1u, l1_latency_);
   for (uint32_t k = 1; k <= prefetch_lines_; ++k) {
     const uint64_t line = miss.line + uint64_t{k} * line_bytes_;
-    stream.push_back({line, prefetch_arrives(line, miss.asked, now)});
+    stream.push_back({line, arrived ? now : prefetch_arrives(line, miss.asked, now)});
   }
 }
 
