@@ -33,6 +33,15 @@ def test_each_sm_gets_one_cta_a_cycle_in_turn() -> None:
     assert [sm for _, sm, *_ in d.dispatch(3000)] == [2, 0]
 
 
+def test_a_launch_starts_at_the_first_sm_where_the_specification_says_so() -> None:
+    d = dispatcher(sms=3, launch_slots=2, **{"launch.from_first_sm": True})
+    d.begin(0, ctas=2, first_dispatch=100, ctas_per_sm=4)
+    assert [sm for _, sm, *_ in d.dispatch(200)] == [0, 1]
+    d.begin(1, ctas=5, first_dispatch=300, ctas_per_sm=4)
+    assert [sm for _, sm, *_ in d.dispatch(300)] == []
+    assert [sm for _, sm, *_ in d.dispatch(400)] == [0, 1, 2, 0, 1]
+
+
 def test_only_cycles_below_the_limit_are_decided() -> None:
     d = dispatcher(sms=2)
     d.begin(0, ctas=6, first_dispatch=5, ctas_per_sm=8)

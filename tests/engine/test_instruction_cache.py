@@ -45,3 +45,49 @@ def test_code_is_in_the_l2_when_it_is_first_launched(tmp_path: Path) -> None:
 
     assert look_ups(True) == [{"hit": 4 * LINES}, {"hit": 4 * LINES}, {}]
     assert look_ups(False)[0].keys() != {"hit"} and look_ups(False)[1:] == [{}, {}]
+
+
+def straight(lines: int) -> Warp:
+    """Independent instructions, one a cycle; EXIT is the last one."""
+    w = Warp()
+    for i in range(8 * lines - 1):
+        w.op("FFMA", 8 + i % 4, (4, 5))
+    return w
+
+
+def launches(folder: Path, lines: int, overrides: dict[str, object] | None = None) -> list[int]:
+    """Cycles of two launches of one warp on an RTX 3060, one after the other."""
+    trace = write_kernel(folder, [[straight(lines)]])
+    write_kernel(trace, [[straight(lines)]], 2)
+    found = run(trace, "rtx3060", overrides or {})
+    return [r["end_cycle"] - r["start_cycle"] - r["launch_latency"] for r in found]
+
+
+def test_straight_line_code_comes_from_the_l2_as_fast_as_on_silicon(tmp_path: Path) -> None:
+    """An RTX 3060 takes 17.82 cycles for four FFMAs, half a line, that come from the L2, and 4 if the launch before
+    has executed them (YKTian-x2b/AmpereArchViaMicroBenchMark, res_I-CacheSize.txt).
+    """
+    few, many = launches(tmp_path / "few", 200), launches(tmp_path / "many", 400)
+    assert (many[0] - few[0]) / 200 == pytest.approx(2 * 17.82, rel=0.005)
+    within_l0 = launches(tmp_path / "within", 240)
+    assert within_l0[1] - few[1] == 8 * 40
+    beyond_l1 = launches(tmp_path / "beyond", 1100)  # 137.5 KB, as often as one likes
+    assert beyond_l1[1] == beyond_l1[0]
+
+
+def test_the_line_behind_those_that_come_with_a_miss_waits_for_the_prefetch(tmp_path: Path) -> None:
+    latency = "sm.front_end.instruction_cache.prefetch_latency"
+    found = {
+        (lines, cycles): launches(tmp_path / f"{lines}-{cycles}", lines, {latency: cycles})[0]
+        for lines in (8, 9, 10)
+        for cycles in (285, 286)
+    }
+    assert found[9, 285] - found[8, 285] == 8
+    assert found[9, 286] == found[9, 285] and found[10, 286] == found[10, 285] + 1
+
+
+def test_the_next_launch_finds_its_code_where_the_last_one_ran(tmp_path: Path) -> None:
+    first, second = launches(tmp_path / "same", 30)
+    assert second < first - 200
+    first, second = launches(tmp_path / "other", 30, {"launch.from_first_sm": False})
+    assert second >= first

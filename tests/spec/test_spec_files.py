@@ -235,6 +235,7 @@ def test_any_value_is_taken_or_refused(path: str, value: object) -> None:
         ("NVIDIA L4", "l4"),
         ("GeForce RTX 3080 10GB", "rtx3080"),
         ("NVIDIA GeForce GTX 1650", "gtx1650"),
+        ("GeForce GTX 1650 GDDR6", "gtx1650-gddr6"),
         ("h100-sxm5", "h100"),
         ("NVIDIA H100 80GB HBM3", "h100"),
         ("NVIDIA H100 PCIe", "h100-pcie"),

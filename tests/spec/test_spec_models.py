@@ -8,7 +8,7 @@ from simt.spec import Spec, available, load_spec, peaks
 NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
 # Of silicon, with nothing of Accel-Sim's.
 VARIANTS = ["titanv", "a100-pcie", "a100-40gb", "a100-pcie-40gb", "h100-pcie", "rtx5090"]
-VARIANTS += ["gtx1650", "t4", "rtx2080ti"]
+VARIANTS += ["gtx1650", "gtx1650-gddr6", "t4", "rtx2080ti"]
 VARIANTS += ["rtx3060", "rtx3060ti", "rtx3080", "rtx3090", "a10", "a6000"]
 VARIANTS += ["rtx4070", "rtx4090", "l4", "l40s"]
 WIDE = ["r9nano", "mi100"]
@@ -47,6 +47,7 @@ def test_the_two_kinds_differ_in_mechanism(name: str) -> None:
     [
         ("titan", 288.4, 1.5),
         ("gtx1650", 128, 1),
+        ("gtx1650-gddr6", 192, 1),
         ("t4", 320, 4),
         ("rtx2080ti", 616, 5.5),
         ("rtx3060", 360, 3),
@@ -92,6 +93,7 @@ def test_peak_bandwidth_and_l2_size_are_those_published(
     [
         ("qv100", 14.1, 113, 4096, 32, 70),
         ("gtx1650", 2.98, 5.97, 128, 4, 75),
+        ("gtx1650-gddr6", 2.85, 5.7, 128, 4, 75),
         ("rtx2060", 6.45, 25.8, 192, 6, 75),
         ("t4", 8.1, 65, 256, 16, 75),
         ("rtx2080ti", 13.4, 53.8, 352, 11, 75),
@@ -127,7 +129,7 @@ def test_l2_peak_and_cores_without_tensor_units() -> None:
 
 
 GENERATIONS = {
-    "turing": ["rtx2060", "t4", "rtx2080ti", "gtx1650"],
+    "turing": ["rtx2060", "t4", "rtx2080ti", "gtx1650", "gtx1650-gddr6"],
     "ga10x": ["rtx3070", "rtx3060", "rtx3060ti", "rtx3080", "rtx3090", "a6000", "a10"],
     "ada": ["rtx4090", "rtx4070", "l4", "l40s"],
 }

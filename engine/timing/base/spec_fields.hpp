@@ -103,6 +103,8 @@ inline constexpr Range sets{0, limits::number, true};
         "CTAs that the GPU starts at most in the long run; 0: no such limit.") \
   FIELD(uint32_t, dispatch_burst, "CTAs", (ranges::number.unless_given(0)), \
         "CTAs that an idle GPU can start beyond dispatch_rate.") \
+  FIELD(bool, from_first_sm, "", (ranges::none.unless_given(0)), \
+        "A launch's CTAs are placed from the first SM on; false: from the one after the SM served last.") \
   FIELD(uint32_t, max_concurrent_kernels, "launches", (Range{1, 128}), \
         "Launches of different streams that can run concurrently; 1: one after another.") \
   FIELD(bool, cold_caches, "", (ranges::none.unless_given(0)), \
@@ -163,7 +165,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, l0_lines, "lines", ranges::entries, \
         "Lines of each sub-core's own cache, fully associative; 0: none.") \
   FIELD(uint32_t, prefetch_lines, "lines", ranges::entries, \
-        "Depth of the stream buffer behind each sub-core's cache; 0: none.")
+        "Depth of the stream buffer behind each sub-core's cache; 0: none.") \
+  FIELD(uint32_t, prefetch_latency, "core cycles", (ranges::number.unless_given(0)), \
+        "Until a line that the L1 lacks is in the stream buffer; 0: prefetched lines take no time.")
 
 #define SIMT_FRONT_END_FIELDS(FIELD) \
   FIELD(uint32_t, fetch_width, "warps", (Range{1, 64}), \

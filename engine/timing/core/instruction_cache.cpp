@@ -25,6 +25,7 @@ InstructionCache::InstructionCache(const Spec& spec)
       line_bytes_(std::max(32u, spec.sm.front_end.instruction_cache.l1.line_bytes)),
       l1_latency_(spec.sm.front_end.instruction_cache.l1_latency),
       prefetch_lines_(spec.sm.front_end.instruction_cache.prefetch_lines),
+      prefetch_latency_(spec.sm.front_end.instruction_cache.prefetch_latency),
       l1_(l1_or_unused(spec.sm.front_end.instruction_cache)),
       arriving_(line_bytes_) {
   const uint32_t l0_lines = spec.sm.front_end.instruction_cache.l0_lines;
@@ -37,20 +38,52 @@ InstructionCache::InstructionCache(const Spec& spec)
 bool InstructionCache::l0_hit(uint32_t warp, uint32_t sub_core, uint64_t line) {
   L0& l0 = l0_[sub_core];
   const auto found = std::ranges::find(l0.lines, line, &L0::Line::address);
-  if (found != l0.lines.end()) {
-    found->used = ++l0.clock;
-    last_hits_[warp] = static_cast<uint32_t>(found - l0.lines.begin());
-    return true;
-  }
-  // The stream buffer holds the lines after the last miss; a hit in it advances it.
-  const auto ahead = std::find(l0.stream.begin(), l0.stream.end(), line);
-  if (ahead == l0.stream.end()) return false;
-  l0_insert(sub_core, line);
-  const uint64_t last = l0.stream.back();
-  const auto used = static_cast<size_t>(ahead - l0.stream.begin()) + 1;
-  l0.stream.erase(l0.stream.begin(), l0.stream.begin() + static_cast<std::ptrdiff_t>(used));
-  for (size_t i = 1; i <= used; ++i) l0.stream.push_back(last + i * line_bytes_);
+  if (found == l0.lines.end()) return false;
+  found->used = ++l0.clock;
+  last_hits_[warp] = static_cast<uint32_t>(found - l0.lines.begin());
   return true;
+}
+
+InstructionCache::L0::Prefetch* InstructionCache::prefetched(uint32_t sub_core, uint64_t line) {
+  std::vector<L0::Prefetch>& stream = l0_[sub_core].stream;
+  const auto found = std::ranges::find(stream, line, &L0::Prefetch::line);
+  return found == stream.end() ? nullptr : &*found;
+}
+
+Cycle InstructionCache::prefetch_arrives(uint64_t line, Cycle asked, Cycle earliest) const {
+  if (prefetch_latency_ == 0 || l1_.contains(line)) return earliest;
+  return std::max(earliest, asked + prefetch_latency_);
+}
+
+/// The stream buffer holds the lines after the last miss; a hit in it advances it.
+void InstructionCache::start_prefetches(const Waiting& miss, Cycle now) {
+  std::vector<L0::Prefetch>& stream = l0_[miss.sub_core].stream;
+  stream.clear();
+  // What is asked for with a line that the L1 lacks arrives with it.
+  const bool arrived = now > miss.asked + std::max(1u, l1_latency_);
+  for (uint32_t k = 1; k <= prefetch_lines_; ++k) {
+    const uint64_t line = miss.line + uint64_t{k} * line_bytes_;
+    stream.push_back({line, arrived ? now : prefetch_arrives(line, miss.asked, now)});
+  }
+}
+
+void InstructionCache::take_prefetched(uint32_t sub_core, uint64_t line, Cycle now) {
+  L0& l0 = l0_[sub_core];
+  l0_insert(sub_core, line);
+  if (prefetch_latency_ > 0) {
+    CacheAccess access{};
+    access.address = line;
+    access.time = now;
+    l1_.insert(access);
+  }
+  const auto taken = std::ranges::find(l0.stream, line, &L0::Prefetch::line);
+  const uint64_t last = l0.stream.back().line;
+  const auto used = static_cast<size_t>(taken - l0.stream.begin()) + 1;
+  l0.stream.erase(l0.stream.begin(), l0.stream.begin() + static_cast<std::ptrdiff_t>(used));
+  for (size_t i = 1; i <= used; ++i) {
+    const uint64_t next = last + i * line_bytes_;
+    l0.stream.push_back({next, prefetch_arrives(next, now, now)});
+  }
 }
 
 void InstructionCache::l0_insert(uint32_t sub_core, uint64_t line) {
@@ -61,18 +94,33 @@ void InstructionCache::l0_insert(uint32_t sub_core, uint64_t line) {
 
 bool InstructionCache::fetch_line(uint32_t warp, uint32_t sub_core, uint64_t line, uint16_t slot, Cycle now,
                                   Counters& counters) {
-  if (!l0_.empty() && l0_hit(warp, sub_core, line)) {
-    ++counters[Counter::instruction_cache_hits];
-    return true;
+  if (!l0_.empty()) {
+    const bool hit = l0_hit(warp, sub_core, line);
+    const L0::Prefetch* const ahead = hit ? nullptr : prefetched(sub_core, line);
+    if (hit || ahead) {
+      ++counters[Counter::instruction_cache_hits];
+      if (hit) return true;
+      if (ahead->arrives > now) {
+        waiting_.push_back({.warp = warp,
+                            .sub_core = sub_core,
+                            .line = line,
+                            .ready = ahead->arrives,
+                            .slot = slot,
+                            .prefetched = true});
+        return false;
+      }
+      take_prefetched(sub_core, line, now);
+      return true;
+    }
   }
   if (shared_) {
     if (std::none_of(waiting_.begin(), waiting_.end(),
                      [&](const Waiting& w) { return w.line == line && w.ready == unknown; }))
       fetches_.push_back({now, line, slot});
-    waiting_.push_back({warp, sub_core, line, unknown, slot});
+    waiting_.push_back({warp, sub_core, line, unknown, slot, now});
     return false;
   }
-  Waiting waiting{warp, sub_core, line, unknown, slot};
+  Waiting waiting{warp, sub_core, line, unknown, slot, now};
   const bool hit = ask(waiting, now) == CacheOutcome::Hit;
   ++counters[hit ? Counter::instruction_cache_hits : Counter::instruction_cache_misses];
   if (hit && l0_.empty() && l1_latency_ == 0) return true;
@@ -152,12 +200,11 @@ bool InstructionCache::cycle(Cycle now, LoadStoreUnit& port, std::vector<uint32_
     }
     const Waiting done = waiting_[i];
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!l0_.empty()) {
+    if (done.prefetched && prefetched(done.sub_core, done.line)) {
+      take_prefetched(done.sub_core, done.line, now);
+    } else if (!l0_.empty()) {
       l0_insert(done.sub_core, done.line);
-      L0& l0 = l0_[done.sub_core];
-      l0.stream.clear();
-      for (uint32_t k = 1; k <= prefetch_lines_; ++k)
-        l0.stream.push_back(done.line + uint64_t{k} * line_bytes_);
+      if (!done.prefetched) start_prefetches(done, now);
     }
     woken.push_back(done.warp);
     changed = true;

@@ -79,14 +79,20 @@ class InstructionCache {
     uint64_t line;
     Cycle ready;  // ~0: waits for the L2 or the shared L1
     uint16_t slot;
-    bool refused = false;  // by the L1, which had no room for the miss
+    Cycle asked = 0;          // when the prefetches that follow it start
+    bool refused = false;     // by the L1, which had no room for the miss
+    bool prefetched = false;  // in the stream buffer from `ready` on
   };
   struct L0 {
     struct Line {
       uint64_t address = ~uint64_t{0}, used = 0;
     };
+    struct Prefetch {
+      uint64_t line;
+      Cycle arrives;
+    };
     std::vector<Line> lines;
-    std::vector<uint64_t> stream;
+    std::vector<Prefetch> stream;
     uint64_t clock = 0;
   };
   /// Looks up the L1 and records when the line arrives; retries a little later if the cache is full.
@@ -96,11 +102,19 @@ class InstructionCache {
                   Counters& counters);
   bool l0_hit(uint32_t warp, uint32_t sub_core, uint64_t line);
   void l0_insert(uint32_t sub_core, uint64_t line);
+  /// The stream buffer's entry for the line, or nullptr.
+  L0::Prefetch* prefetched(uint32_t sub_core, uint64_t line);
+  void start_prefetches(const Waiting& miss, Cycle now);
+  /// A line that has arrived in the stream buffer moves to the L0, and makes room for others.
+  void take_prefetched(uint32_t sub_core, uint64_t line, Cycle now);
+  /// When a line that the stream buffer asks for at `asked` arrives, at `earliest` or later.
+  Cycle prefetch_arrives(uint64_t line, Cycle asked, Cycle earliest) const;
 
   bool perfect_, shared_;
   uint32_t line_bytes_;
   uint32_t l1_latency_;
   uint32_t prefetch_lines_;
+  uint32_t prefetch_latency_;
   SectoredCache l1_;
   std::vector<L0> l0_;
   std::vector<uint32_t> last_hits_;  // by warp: where in its L0, since the next is often there too

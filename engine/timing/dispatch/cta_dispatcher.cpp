@@ -16,6 +16,7 @@ uint64_t bits(uint32_t count) {
 
 CtaDispatcher::CtaDispatcher(const Spec& spec, uint16_t launch_slots)
     : latency_(spec.launch.dispatch_latency),
+      from_first_sm_(spec.launch.from_first_sm),
       peak_rate_(spec.launch.peak_dispatch_rate, 0),
       rate_(spec.launch.dispatch_rate, spec.launch.dispatch_burst),
       grids_(launch_slots),
@@ -66,7 +67,9 @@ bool CtaDispatcher::begin_cycle(Cycle cycle) {
   dispatchable_.clear();
   for (size_t i = 0; i < grids_.size(); ++i) {
     const auto slot = static_cast<uint16_t>((last_slot_ + i) % grids_.size());
-    if (grids_[slot].has_ctas() && grids_[slot].grid.first_dispatch <= cycle) dispatchable_.push_back(slot);
+    if (!grids_[slot].has_ctas() || grids_[slot].grid.first_dispatch > cycle) continue;
+    dispatchable_.push_back(slot);
+    if (from_first_sm_ && grids_[slot].next == 0) last_sm_ = static_cast<uint32_t>(sms_.size()) - 1;
   }
   return !dispatchable_.empty();
 }

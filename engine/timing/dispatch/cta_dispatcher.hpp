@@ -38,7 +38,8 @@ class CtaDispatcher {
 
   /// Decides the dispatch cycles before `limit` not yet decided, and calls `place(Placement)` for each CTA in
   /// order; `place` may call release(), also for this CTA. In each cycle every SM, starting after the one
-  /// served last, gets at most one CTA: of the launch served last if possible, else of the next slot. The
+  /// served last (or, with launch.from_first_sm, from the first one when a launch begins), gets at most one
+  /// CTA: of the launch served last if possible, else of the next slot. The
   /// GPU starts no more CTAs than launch.peak_dispatch_rate and launch.dispatch_rate permit.
   template <class Place>
   void dispatch(Cycle limit, Place&& place);
@@ -96,6 +97,7 @@ class CtaDispatcher {
   std::optional<std::pair<uint32_t, uint32_t>> find_place(const SmResources& sm, const Grid& grid) const;
 
   Cycle latency_;
+  bool from_first_sm_;
   DispatchRate peak_rate_, rate_;
   bool held_back_ = false;       // the last cycle visited had CTAs that the rates did not permit
   bool leftover_ = false;        // the last cycle visited dispatched CTAs, so the next one may as well

@@ -26,6 +26,7 @@ class NativeLaunch(TypedDict):
     peak_dispatch_rate: int
     dispatch_rate: int
     dispatch_burst: int
+    from_first_sm: bool
     max_concurrent_kernels: int
     cold_caches: bool
 
@@ -88,6 +89,7 @@ class NativeInstructionCache(TypedDict):
     l1_shared_by: int
     l0_lines: int
     prefetch_lines: int
+    prefetch_latency: int
 
 
 class NativeFrontEnd(TypedDict):

@@ -42,6 +42,8 @@ class Launch(Section):
     """CTAs that the GPU starts at most in the long run; 0: no such limit."""
     dispatch_burst: Annotated[int, Quantity("CTAs", 0, 67108864)] = 0
     """CTAs that an idle GPU can start beyond dispatch_rate."""
+    from_first_sm: Flag = False
+    """A launch's CTAs are placed from the first SM on; false: from the one after the SM served last."""
     max_concurrent_kernels: Annotated[int, Quantity("launches", 1, 128)]
     """Launches of different streams that can run concurrently; 1: one after another."""
     cold_caches: Flag = False
@@ -151,6 +153,8 @@ class InstructionCache(Section):
     """Lines of each sub-core's own cache, fully associative; 0: none."""
     prefetch_lines: Annotated[int, Quantity("lines", 0, 1048576)]
     """Depth of the stream buffer behind each sub-core's cache; 0: none."""
+    prefetch_latency: Annotated[int, Quantity("core cycles", 0, 67108864)] = 0
+    """Until a line that the L1 lacks is in the stream buffer; 0: prefetched lines take no time."""
 
 
 class FrontEnd(Section):
