@@ -136,7 +136,9 @@ inline bool L2Slice::look_up(const SliceRequest& request, uint64_t cycle) {
   Counters& counters = counters_[access.slot];
   // Likewise, one way of each set is reserved: two slices whose sets wait for each other would deadlock.
   const bool waits = lives_far && !access.write && !cache_.leaves_a_way(access);
-  const CacheOutcome outcome = waits ? CacheOutcome::ReservationFail : cache_.access(access);
+  const CacheOutcome outcome = spec_.l2.perfect ? CacheOutcome::Hit
+                               : waits          ? CacheOutcome::ReservationFail
+                                                : cache_.access(access);
   if (outcome == CacheOutcome::ReservationFail) {
     ++counters[Counter::l2_reservation_fail];
     return false;
