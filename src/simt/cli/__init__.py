@@ -25,6 +25,7 @@ COMMANDS = {
     "run": "Simulate the launches of a trace or a program, and report where the time goes.",
     "exec": "Run an unmodified CUDA program, compiled or in Python.",
     "power": "Show energy and power of a Result; measure and fit energies on a real GPU.",
+    "explain": "Say why a launch takes its time, and what removing each cause would gain.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
     "sample": "Choose which launches of a profiled program to simulate, with weights and an error bound.",
     "correlate": "Compare simulated with measured counters, kernel by kernel.",

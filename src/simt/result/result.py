@@ -37,6 +37,7 @@ from simt.written import Amount, Count, Positive, WrittenAs, written
 if TYPE_CHECKING:
     import polars as pl
 
+    from simt.explain import Explanation
     from simt.power import Energies, ProgramEnergy
 
 SCHEMA = ROWS
@@ -273,6 +274,16 @@ class Result:
         evenly among them.
         """
         return tuple(shares([x.interval for x in self.launches]))
+
+    def explain(self, launch: int | None = None, **options: Any) -> Explanation:
+        """Why a launch takes its time, and what removing each cause would gain: `simt.explain.explain` of this
+        Result, which has the options.
+
+        launch: its id; None: the longest.
+        """
+        from simt.explain import explain
+
+        return explain(self, launch=launch, **options)
 
     def labels(self, width: int = 44) -> dict[str, str]:
         """A short text for each kernel's name, unique within the Result."""

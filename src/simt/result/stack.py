@@ -1,9 +1,9 @@
 """Where a launch's time goes, as parts that add up to all of it, from its counters.
 
 A scheduler's cycle belongs to one part: it issues, or it has no warp, or none of its warps can issue, and then
-the cycle is that of what most of them wait for. Waiting for memory is divided by where its sectors were found,
-in proportion to the latencies of the levels; what DRAM has of it, into bandwidth and latency by the share of the
-time in which its bus moves data. Other causes may be at work in the same cycle: `Part.waiting` says how much of
+the cycle is that of what most of them wait for. Of waiting for memory, as much is for DRAM's bandwidth as its buses
+are busy; the rest is divided by where its sectors were found, in proportion to the latencies of the levels. Other
+causes may be at work in the same cycle: `Part.waiting` says how much of
 all warps' waiting they are.
 """
 
@@ -32,8 +32,8 @@ MEANINGS = {
     "shared memory": "shared memory: its latency, and passes that other accesses take",
     "L1": "the L1: hits that are under way, and accesses before them in its pipeline",
     "L2": "the L2 and the interconnect",
-    "DRAM bandwidth": "DRAM, whose buses are busy",
-    "DRAM latency": "DRAM, whose buses are not busy",
+    "DRAM bandwidth": "DRAM, while its buses are busy",
+    "DRAM latency": "DRAM, while its buses are not busy",
     "atomics": "atomics",
     "barriers": "other warps at a CTA barrier",
     "memory barriers": "memory barriers",
@@ -138,7 +138,7 @@ def _memory_levels(launch: LaunchResult) -> Mapping[str, float]:
     found = sectors(launch.l1, "hit") + beyond
     missed = sectors(launch.l2, "hit_reserved", "miss", "sector_miss")
     atomic = float(sum(launch.l2.get("atomic", {}).get(name, 0) for name in every))
-    weights = {"L1": near * found, "L2": l2 * beyond, "DRAM": dram * missed, "atomics": (near + l2) * atomic}
+    weights = {"L1": near * found, "L2": l2 * beyond, "DRAM latency": dram * missed, "atomics": (near + l2) * atomic}
     total = sum(weights.values())
     if total <= 0:
         return {"L1": 1.0}
@@ -147,9 +147,8 @@ def _memory_levels(launch: LaunchResult) -> Mapping[str, float]:
         machine.dram_channels * body * machine.dram_khz / machine.core_khz
     )
     busy = min(1.0, max(0.0, busy))
-    part = weights.pop("DRAM")
-    weights |= {"DRAM bandwidth": part * busy, "DRAM latency": part * (1 - busy)}
-    return {name: weight / total for name, weight in weights.items() if weight}
+    found_in = {name: (1 - busy) * weight / total for name, weight in weights.items() if weight}
+    return found_in | ({"DRAM bandwidth": busy} if busy else {})
 
 
 def _short(launch: LaunchResult) -> Mapping[str, float]:
