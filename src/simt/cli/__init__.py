@@ -30,6 +30,7 @@ COMMANDS = {
     "sample": "Choose which launches of a profiled program to simulate, with weights and an error bound.",
     "correlate": "Compare simulated with measured counters, kernel by kernel.",
     "study": "Run many simulations described in one file, on one machine or a cluster; search for the best.",
+    "rank": "Rank the configurations of a kernel by their simulated times.",
     "validate": "Run programs whose times on real GPUs are known, and compare.",
     "bench": "Run microbenchmarks, each of which determines one parameter of a GPU.",
     "tune": "Make a GPU's specification from measured microbenchmarks.",
