@@ -157,7 +157,7 @@ inline bool L2Slice::look_up(const SliceRequest& request, uint64_t cycle) {
   // A write-back occupies the data port, and so does a write, above all if it changes a part of a sector.
   const bool merges = access.byte_mask != ~0u && outcome == CacheOutcome::Hit;
   uint32_t interval = !access.write ? 1u : merges ? spec_.l2.partial_write_interval : spec_.l2.write_interval;
-  if (const uint32_t evicted = cache_.last_evicted_sectors())
+  if (const uint32_t evicted = spec_.l2.perfect ? 0 : cache_.last_evicted_sectors())
     interval = std::max(interval, evicted * sector_bytes / std::max(1u, spec_.l2.port_bytes));
   port_free_at_ = cycle + interval;
   if (access.atomic) occupy_atomic_unit(static_cast<uint32_t>(std::popcount(access.byte_mask)) / 4, cycle);

@@ -254,9 +254,11 @@ def _ordered(gains: list[Gain]) -> list[Gain]:
     by_name = {g.cause.name: g for g in gains}
     for gain in sorted(gains, key=lambda g: g.speedup):
         general = by_name.get(gain.cause.within)
-        if general is not None and gain.saved >= _SPECIFIC * general.saved > 0:
+        if general is None or order.index(gain) < order.index(general):
+            continue
+        if gain.saved >= _SPECIFIC * general.saved > 0:
             order.remove(gain)
-            order.insert(min(order.index(general), len(order)), gain)
+            order.insert(order.index(general), gain)
     return order
 
 
