@@ -188,15 +188,14 @@ def _uses(*units: Unit) -> Callable[[LaunchResult], bool]:
     return lambda launch: any(unit in units for unit in issued_by_unit(launch))
 
 
-def _issue(spec: Spec) -> Overrides:
-    """Two instructions of a warp issue in a cycle, and every unit takes one in each cycle."""
-    found: Overrides = {
-        "sm.scheduler.issue_width": 2 * spec.sm.scheduler.issue_width,
-        "sm.scheduler.dual_issue_different_units": False,
-    }
-    for name in ("int", "fp32", "branch", "uniform"):
-        if getattr(spec.sm.units, name).count:
-            found[f"sm.units.{name}.initiation_interval"] = 1
+def _issue(spec: Spec) -> Overrides | None:
+    """An SM has twice the schedulers, each with units of its own as before."""
+    if 2 * spec.sm.sub_cores > 8:
+        return None
+    names = ("int", "fp32", "fp64", "sfu", "tensor", "branch", "texture", "uniform")
+    found: Overrides = {f"sm.units.{name}.count": 2 * getattr(spec.sm.units, name).count for name in names}
+    found["sm.sub_cores"] = 2 * spec.sm.sub_cores
+    found["sm.register_file.banks"] = 2 * spec.sm.register_file.banks
     return found
 
 

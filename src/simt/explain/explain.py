@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from simt.errors import ResultError, SimtError
 from simt.options import DEFAULT_GPU, Code
-from simt.program import SUFFIXES, find_program, is_whole, run_program
+from simt.program import SUFFIXES, binds_main, find_program, is_whole, run_program, script_of
 from simt.result import LaunchResult, Result
 from simt.result.stack import stack
 from simt.run.overrides import override_texts
@@ -158,7 +158,7 @@ def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
         path = Path(p.input)
         if p.code == "trace" and path.exists():
             found.trace = path
-        elif path.suffix in SUFFIXES and path.exists() and not is_whole(path):
+        elif path.suffix in SUFFIXES and path.exists() and not is_whole(path) and _has_main(path):
             found.run = lambda device: run_program(path, device)
         elif not path.suffix and (program := _named(path)) is not None:
             found.run = lambda device: run_program(program, device)
@@ -170,6 +170,13 @@ def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
     if spec is None:
         found.run = found.trace = None
     return found
+
+
+def _has_main(path: Path) -> bool:
+    try:
+        return binds_main(script_of(path, None))
+    except SimtError:
+        return False
 
 
 def _named(path: Path) -> Any:
