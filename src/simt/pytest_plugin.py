@@ -24,9 +24,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simt", "simulated GPUs")
     group.addoption("--simt-gpu", metavar="NAME", help="The GPU of tests that name none. [default: h100]")
     group.addoption("--simt-update", action="store_true", help="Write what kernels take to the baseline.")
-    group.addoption("--simt-baseline", metavar="FILE", help="The baseline. [default: simt-baseline.json of the root]")
     group.addoption(
-        "--simt-tolerance", metavar="PERCENT", type=float, help="How much longer than in the baseline is kept silent. [default: 1]"
+        "--simt-baseline", metavar="FILE", help="The baseline. [default: simt-baseline.json of the root]"
+    )
+    group.addoption(
+        "--simt-tolerance",
+        metavar="PERCENT",
+        type=float,
+        help="How much longer than in the baseline is kept silent. [default: 1]",
     )
     group.addoption("--simt-sarif", metavar="FILE", help="Write what is found as SARIF.")
     for name, text in (("gpu", "The GPU of tests that name none."), ("baseline", "The file of the baseline."),
@@ -37,7 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "simt(gpu=NAME or list, functional=False, budget=TEXT or list, baseline=True, options={}): on which simulated "
+        "simt(gpu=NAME or list, functional=False, budget=TEXT or list, baseline=True, options={}): on which "
+        "simulated "
         "GPUs a test runs, and what its kernels may take",
     )
 
@@ -90,8 +96,8 @@ def gpu(request: pytest.FixtureRequest) -> GPU:
 
 @pytest.fixture
 def simt_check(request: pytest.FixtureRequest) -> GPU:
-    """A simulated GPU that checks its launches for data races and other undefined behaviour: findings fail the
-    test. Skips where this simt has no checker."""
+    """A simulated GPU that checks its launches for data races and other undefined behaviour: findings fail
+    the test. Skips where this simt has no checker."""
     if importlib.util.find_spec("simt.check") is None:
         pytest.skip("this version of simt has no checker (simt.check)")
     return _gpu(request, check=True)

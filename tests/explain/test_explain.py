@@ -99,7 +99,9 @@ def test_a_result_without_its_program_has_no_gains(tmp_path: Path) -> None:
     found = result.explain()
     assert found.gains == () and found.bounds and "cannot be run again" in found.notes[0]
     assert result.explain(run=conflicts, causes=["bank conflicts"]).gains
-    with pytest.raises(ResultError, match="launch 7: no finished launch has this id; there are 1, from 1 to 1"):
+    with pytest.raises(
+        ResultError, match="launch 7: no finished launch has this id; there are 1, from 1 to 1"
+    ):
         result.explain(launch=7)
     saved = result.save(tmp_path / "result")
     told = CliRunner().invoke(app, ["explain", str(saved), "--json", "-", "--quiet"])
@@ -107,7 +109,12 @@ def test_a_result_without_its_program_has_no_gains(tmp_path: Path) -> None:
 
 
 def test_removed_causes_do_not_change_values() -> None:
-    free = {"sm.free_barriers": True, "shared_memory.conflict_free": True, "l1.perfect": True, "l2.perfect": True}
+    free = {
+        "sm.free_barriers": True,
+        "shared_memory.conflict_free": True,
+        "l1.perfect": True,
+        "l2.perfect": True,
+    }
     out = [np.zeros(256, np.float32) for _ in range(2)]
     for array, overrides in zip(out, ({}, free), strict=True):
         simt.GPU(GPU, set=overrides).compile(SOURCE).conflicts[1, 256](array, 32)
@@ -117,8 +124,8 @@ def test_removed_causes_do_not_change_values() -> None:
 def test_a_converged_trace_has_the_lanes_of_full_warps(tmp_path: Path) -> None:
     source = """extern "C" __global__ void half(float* out) {
       float v = threadIdx.x;
-      if (threadIdx.x % 2) { for (int k = 0; k < 64; ++k) v = v * v + 1; } else { for (int k = 0; k < 64; ++k) v = v * v - 1; }
-      out[threadIdx.x] = v;
+      if (threadIdx.x % 2) { for (int k = 0; k < 64; ++k) v = v * v + 1; } else { for (int k = 0; k < 64;
+      ++k) v = v * v - 1; } out[threadIdx.x] = v;
     }"""
     counts = []
     for converged in (False, True):

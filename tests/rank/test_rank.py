@@ -49,7 +49,9 @@ def program(tmp_path: Path) -> Path:
 def test_configurations_are_checked_simulated_and_ordered(program: Path) -> None:
     import simt
 
-    given = [{"BLOCK": b, "WORK": w, "WRONG": x} for b, w, x in ((32, 16, False), (128, 1, False), (128, 1, True))]
+    given = [
+        {"BLOCK": b, "WORK": w, "WRONG": x} for b, w, x in ((32, 16, False), (128, 1, False), (128, 1, True))
+    ]
     found = rank(program, given, "a100", workers=ONE)
     assert found.checked == "compared with those of reference()"
     seconds = {}
@@ -68,7 +70,11 @@ def test_configurations_are_checked_simulated_and_ordered(program: Path) -> None
 
 def test_configurations_of_a_file_are_all_combinations(program: Path) -> None:
     found = Candidates.read(program, None, None)
-    assert len(found.configurations) == 4 and found.configurations[1] == {"BLOCK": 32, "WORK": 16, "WRONG": False}
+    assert len(found.configurations) == 4 and found.configurations[1] == {
+        "BLOCK": 32,
+        "WORK": 16,
+        "WRONG": False,
+    }
 
 
 def test_an_autotuned_kernel_says_its_configurations(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_tests_that_were_not_run_are_kept(tmp_path: Path) -> None:
     save(file, {"b": kept(BEFORE)})
     assert sorted(load(file)) == ["a", "b"] and load(file)["a"][0].cycles == 4500
     file.write_text("{}")
-    with pytest.raises(SimtError, match="not a baseline of schema simt.baseline/1"):
+    with pytest.raises(SimtError, match=r"not a baseline of schema simt\.baseline/1"):
         load(file)
 
 

@@ -20,7 +20,7 @@ extern "C" __global__ void turn(float* out, const float* in, int n) {
   for (int j = 0; j < 32; j += 8) out[(y + j) * n + x] = t[threadIdx.x][threadIdx.y + j];
 }
 """
-TESTS = '''
+TESTS = """
 import numpy as np
 import pytest
 
@@ -43,10 +43,12 @@ def test_budget(gpu, assert_kernel):
     run(gpu, assert_kernel)
 
 def test_wrong(gpu, assert_kernel):
-    with pytest.raises(AssertionError, match=r"argument 0: 4,096 of 4,096 elements differ; the first is \\[0, 0\\]"):
-        assert_kernel(gpu.load("turn.cu").turn[(2, 2), (32, 8)], np.zeros((64, 64), "f4"), np.zeros((64, 64), "f4"),
+    with pytest.raises(AssertionError, match=r"argument 0: 4,096 of 4,096 elements differ; the first is \\[0,
+    0\\]"):
+        assert_kernel(gpu.load("turn.cu").turn[(2, 2), (32, 8)], np.zeros((64, 64), "f4"), np.zeros((64, 64),
+        "f4"),
                       64, expected=lambda out, values, n: values + 1)
-'''
+"""
 
 
 @pytest.fixture
@@ -84,13 +86,17 @@ def test_a_project(project: Path) -> None:
     where = log["results"][0]["locations"][0]["physicalLocation"]
     assert where["artifactLocation"]["uri"] == "test_turn.py" and where["region"]["startLine"] > 1
     kept = json.loads((project / "simt-baseline.json").read_text())["tests"]
-    assert len(kept) == 3 and kept["test_turn.py::test_two[a100]"][0]["cycles"] > 0  # those that passed, with time
+    assert (
+        len(kept) == 3 and kept["test_turn.py::test_two[a100]"][0]["cycles"] > 0
+    )  # those that passed, with time
 
     same = run(project, "-k", "two", "-n", "2")
     assert "2 passed" in same.stdout, same.stdout
     (project / "turn.cu").write_text(KERNEL.replace("WIDTH", "32"))
     slower = run(project, "-k", "two and a100", "--simt-sarif", "found.sarif")
-    assert "% more cycles" in slower.stdout and "more shared-memory passes at line" in slower.stdout, slower.stdout
+    assert "% more cycles" in slower.stdout and "more shared-memory passes at line" in slower.stdout, (
+        slower.stdout
+    )
     (log,) = json.loads((project / "found.sarif").read_text())["runs"]
     assert log["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "turn.cu"
     assert "1 passed" in run(project, "-k", "two and a100", "--simt-tolerance", "900").stdout
@@ -101,12 +107,16 @@ def test_a_mark_with_a_typing_error_is_a_usage_error(project: Path) -> None:
         "import pytest\n@pytest.mark.simt(budgets='x <= 1 cycles')\ndef test_it(gpu): pass\n"
     )
     found = run(project)
-    assert "@pytest.mark.simt takes gpu=, functional=, budget=, baseline=, options=; found budgets" in found.stdout
+    assert (
+        "@pytest.mark.simt takes gpu=, functional=, budget=, baseline=, options=; found budgets"
+        in found.stdout
+    )
 
 
 def test_it_loads_nothing_of_simt_until_it_is_used(project: Path) -> None:
     (project / "test_turn.py").write_text(
-        "import sys\ndef test_it(): assert not {'simt.gpu', 'simt.result', 'numpy', 'polars'} & set(sys.modules)\n"
+        "import sys\ndef test_it(): assert not {'simt.gpu', 'simt.result', 'numpy', 'polars'} & "
+        "set(sys.modules)\n"
     )
     found = run(project)
     assert "1 passed" in found.stdout, found.stdout

@@ -172,12 +172,18 @@ def main() -> None:
         row = tried(pair, given.gpu)
         rows.append(row)
         predicted = "-" if row["predicted"] is None else f"{row['predicted']:.2f}"
-        print(f"{row['step']:42} {'named' if row['named'] else '-':6} {', '.join(row['first']):50} "
-              f"predicted {predicted:>6} gained {row['gain']:6.2f} {'close' if row['close'] else ''}", flush=True)
+        print(
+            f"{row['step']:42} {'named' if row['named'] else '-':6} {', '.join(row['first']):50} "
+            f"predicted {predicted:>6} gained {row['gain']:6.2f} {'close' if row['close'] else ''}",
+            flush=True,
+        )
         if given.json:
             given.json.write_text(json.dumps(rows, indent=1) + "\n")
     named, close = (sum(row[key] for row in rows) for key in ("named", "close"))
-    print(f"{len(rows)} pairs: {named} named among the first two, {close} predicted within 20 %", file=sys.stderr)
+    print(
+        f"{len(rows)} pairs: {named} named among the first two, {close} predicted within 20 %",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

@@ -35,10 +35,13 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 def explain(
     target: Annotated[
         Path,
-        typer.Argument(metavar="RESULT|PROGRAM", help="A saved Result, a program, an example, a workload, a trace."),
+        typer.Argument(
+            metavar="RESULT|PROGRAM", help="A saved Result, a program, an example, a workload, a trace."
+        ),
     ],
     gpu: Annotated[
-        str | None, typer.Option(help="GPU of a program or trace: a name or a TOML file.", show_default=DEFAULT_GPU)
+        str | None,
+        typer.Option(help="GPU of a program or trace: a name or a TOML file.", show_default=DEFAULT_GPU),
     ] = None,
     launch: Annotated[int | None, typer.Option(help="Id of the launch; by default the longest.")] = None,
     cause: Annotated[
@@ -46,10 +49,13 @@ def explain(
         typer.Option(help=f"Remove only this cause; several. One of {', '.join(c.name for c in CAUSES)}."),
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
     ] = None,
     code: Annotated[str, typer.Option(help="What is executed where there is a choice: ptx or sass.")] = "ptx",
-    driver: Annotated[Path | None, typer.Option(metavar="FILE.py", help="Driver of a program not in Python.")] = None,
+    driver: Annotated[
+        Path | None, typer.Option(metavar="FILE.py", help="Driver of a program not in Python.")
+    ] = None,
     size: Annotated[int | None, typer.Option(help="Size of a workload.")] = None,
     threads: Annotated[int, typer.Option(help="Host threads.")] = 1,
     output: Annotated[
@@ -68,9 +74,14 @@ def explain(
     for file in (output, Path(json_) if json_ and json_ != "-" else None):
         if file is not None:
             require_output(file)
-    of_result = any((target / name).exists() for name in ("result.json", "result.journal")) or target.suffix == ".json"
+    of_result = (
+        any((target / name).exists() for name in ("result.json", "result.journal"))
+        or target.suffix == ".json"
+    )
     if of_result and (gpu or set_ or driver or size):
-        raise SimtError(f"{target}: a Result has its GPU and program: leave out --gpu, --set, --driver and --size")
+        raise SimtError(
+            f"{target}: a Result has its GPU and program: leave out --gpu, --set, --driver and --size"
+        )
     with ending_by_signals(), contextlib.redirect_stdout(sys.stderr):  # what programs print
         found = explained(
             Result.load(target) if of_result else target,

@@ -20,8 +20,8 @@ from simt.run.overrides import override_texts
 
 EXAMPLES = """\b
 Examples:
-  simt rank kernel.py --gpu b200               CONFIGURATIONS of the file, or those of its @triton.autotune kernel
-  simt rank kernel.cu --parameter BLOCK=64,128,256 --parameter UNROLL=1,4
+  simt rank kernel.py --gpu b200               CONFIGURATIONS of the file, or those of its @triton.autotune
+  kernel simt rank kernel.cu --parameter BLOCK=64,128,256 --parameter UNROLL=1,4
   simt rank kernel.py --gpu h100 --json best.json
   simt rank kernel.py --sample systematic      simulate less of each launch
 """
@@ -35,20 +35,31 @@ def rank(
     gpu: Annotated[str, typer.Option(help="A name listed by `simt gpus`, or a TOML file.")] = DEFAULT_GPU,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=V1,V2,...", help="A parameter and its values; several for all combinations."),
+        typer.Option(
+            metavar="NAME=V1,V2,...", help="A parameter and its values; several for all combinations."
+        ),
     ] = None,
     driver: Annotated[Path | None, typer.Option(metavar="FILE.py", help="Driver of a .cu file.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
     ] = None,
-    sample: Annotated[str | None, typer.Option(metavar="METHOD", help="Simulate less of each launch.")] = None,
-    check: Annotated[bool, typer.Option("--check/--no-check", help="Compare the values of the configurations.")] = True,
+    sample: Annotated[
+        str | None, typer.Option(metavar="METHOD", help="Simulate less of each launch.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Compare the values of the configurations.")
+    ] = True,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder of the results. [default: FILE.rank]")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder of the results. [default: FILE.rank]"),
     ] = None,
-    count: Annotated[int | None, typer.Option("--workers", help="Processes; by default one for each core.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--workers", help="Processes; by default one for each core.")
+    ] = None,
     json_: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the ranking as JSON; - is standard output.")
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write the ranking as JSON; - is standard output."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
 ) -> None:

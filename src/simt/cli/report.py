@@ -49,7 +49,9 @@ def report(
     ] = None,
     lines: Annotated[
         bool,
-        typer.Option("--lines", help="Show the lines at which the warps of each kernel wait; without the page."),
+        typer.Option(
+            "--lines", help="Show the lines at which the warps of each kernel wait; without the page."
+        ),
     ] = False,
     parquet: Annotated[
         Path | None,
@@ -57,7 +59,9 @@ def report(
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev; without the page."),
+        typer.Option(
+            "--perfetto", metavar="FILE", help="Write a trace for ui.perfetto.dev; without the page."
+        ),
     ] = None,
     json_: Annotated[
         str | None,
@@ -65,7 +69,9 @@ def report(
     ] = None,
 ) -> None:
     if len(results) > 1 and (trace is not None or lines):
-        raise SimtError(f"{'--perfetto' if trace is not None else '--lines'} takes one Result, not {len(results)}")
+        raise SimtError(
+            f"{'--perfetto' if trace is not None else '--lines'} takes one Result, not {len(results)}"
+        )
     found = [Result.load(path) for path in results]
     shown: Any = None
     data: Any = None
@@ -92,19 +98,24 @@ def report(
                 typer.echo(printable(text))
         if json_ is not None:
             write_text(Path(json_), json.dumps(data, indent=1) + "\n")
-    without_page = lines or any(x is not None for x in (trace, parquet, json_))
-    page = output or (None if without_page else Path("report.html"))
+    page = output
+    if page is None and not lines and trace is None and parquet is None and json_ is None:
+        page = Path("report.html")
     if page is not None:
-        if len(found) == 1:
-            write(found[0], page)
-        elif len(found) == 2:
-            write_comparison(*found, page)
-        else:
-            ResultMatrix(tuple(found)).write(page)
+        _write_page(found, page)
     if json_ != "-":
         for file in (trace, parquet, page):
             if file is not None:
                 typer.echo(f"wrote {file}")
+
+
+def _write_page(found: list[Result], page: Path) -> None:
+    if len(found) == 1:
+        write(found[0], page)
+    elif len(found) == 2:
+        write_comparison(found[0], found[1], page)
+    else:
+        ResultMatrix(tuple(found)).write(page)
 
 
 def _lines(result: Result) -> tuple[str, list[dict[str, Any]]]:

@@ -29,7 +29,9 @@ def bounds(launch: LaunchResult, spec: Spec) -> tuple[Bound, ...]:
     """The bounds by resource, largest first; those below 0.1 % of the launch's time are left out."""
     e, sms = launch.engine, spec.sm.count
     core = float(spec.clock.core_mhz)
-    to_core = {name: core / float(getattr(spec.clock, f"{name}_mhz")) for name in ("l2", "dram", "interconnect")}
+    to_core = {
+        name: core / float(getattr(spec.clock, f"{name}_mhz")) for name in ("l2", "dram", "interconnect")
+    }
     found = {
         "launch": float(launch.launch_latency),
         "issue": launch.warp_instructions / (sms * spec.sm.sub_cores * spec.sm.scheduler.issue_width),

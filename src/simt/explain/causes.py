@@ -1,7 +1,7 @@
 """Causes of a launch's time: how each is removed from the machine, and what a programmer does about it.
 
-A cause is removed by values of the specification that no GPU has, or, for divergence, by a trace that leaves out
-what it costs. The launch is then simulated again: the gain is what came out, not what a rule says.
+A cause is removed by values of the specification that no GPU has, or, for divergence, by a trace that leaves
+out what it costs. The launch is then simulated again: the gain is what came out, not what a rule says.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Cause:
     """name: what is removed. advice: what a programmer can do, completing `NAME costs ...: ADVICE`.
 
     occurs: whether the launch has it at all, by exact counts. removed: the values that remove it; None: it
-    cannot be removed from this GPU. states: of warps that wait because of it, and opcodes: where; for the lines
-    that a sentence names. converged: it is removed by a trace without divergence. within: a cause that includes
-    this one.
+    cannot be removed from this GPU. states: of warps that wait because of it, and opcodes: where; for the
+    lines that a sentence names. converged: it is removed by a trace without divergence. within: a cause that
+    includes this one.
     """
 
     name: str
@@ -42,7 +42,8 @@ class Cause:
 class Gain:
     """What removing a cause gives, as simulated.
 
-    cycles: of the launch without it. speedup: cycles with it / without it. lines: where it is met, most first.
+    cycles: of the launch without it. speedup: cycles with it / without it. lines: where it is met, most
+    first.
     """
 
     cause: Cause
@@ -59,7 +60,8 @@ class Gain:
     def sentence(self) -> str:
         where = f" at {' and '.join(self.lines)}" if self.lines else ""
         return (
-            f"{self.cause.name[0].upper()}{self.cause.name[1:]}{where}: without, the launch takes {self.saved:.0%} less time "
+            f"{self.cause.name[0].upper()}{self.cause.name[1:]}{where}: without, the launch takes "
+            f"{self.saved:.0%} less time "
             f"({self.speedup:.2f} times as fast). {self.cause.advice}"
         )
 
@@ -125,7 +127,13 @@ def _launches(spec: Spec) -> Overrides:
 
 
 def _dispatch(spec: Spec) -> Overrides:
-    zero = ("dispatch_latency", "warp_start_interval", "peak_dispatch_rate", "dispatch_rate", "dispatch_burst")
+    zero = (
+        "dispatch_latency",
+        "warp_start_interval",
+        "peak_dispatch_rate",
+        "dispatch_rate",
+        "dispatch_burst",
+    )
     return {f"launch.{name}": 0 for name in zero}
 
 
@@ -204,60 +212,160 @@ def _divergence(spec: Spec) -> Overrides:
 
 
 CAUSES: tuple[Cause, ...] = (
-    Cause("uncoalesced accesses", "Let the lanes of a warp access neighbouring addresses: change which thread does "
-          "what, the layout (structures of arrays), or pass the data through shared memory.",
-          _global, lambda spec: {"load_store.perfect_coalescing": True}, _LONG, _GLOBAL,
-          within="memory behind the L1"),
-    Cause("bank conflicts", "Pad the shared array, or change its index, so that the lanes of a warp fall into "
-          "different banks.",
-          lambda x: x.engine["shared_bank_conflicts"] > 0, lambda spec: {"shared_memory.conflict_free": True},
-          ("mio_throttle", "short_scoreboard"), _SHARED, within="shared memory"),
-    Cause("shared memory", "Keep more in registers: let each thread compute several results from what it reads, "
-          "and read wider.",
-          lambda x: x.engine["shared_wavefronts"] > 0, _faster_shared, ("mio_throttle", "short_scoreboard"), _SHARED),
-    Cause("memory behind the L1", "Reuse data in shared memory or registers, or let neighbouring threads share "
-          "lines, so that fewer loads leave the SM.",
-          _loads, lambda spec: {"l1.perfect": True}, _LONG, _LOADS),
-    Cause("device memory", "Work on parts that fit the L2, read each byte once, or store fewer bytes (smaller "
-          "types).",
-          lambda x: x.engine["dram_reads"] + x.engine["dram_writes"] > 0, lambda spec: {"l2.perfect": True},
-          _LONG, _GLOBAL),
-    Cause("DRAM bandwidth", "Move fewer bytes: smaller types, fused kernels, tiles that are used again.",
-          lambda x: x.engine["dram_bus_cycles"] > 0, _bandwidth, _LONG, _GLOBAL, within="device memory"),
-    Cause("memory latency", "Have more loads under way: more warps, several independent loads per thread, loads "
-          "issued before they are needed, or asynchronous copies.",
-          _loads, _latency, _LONG, _LOADS),
-    Cause("barriers", "Let fewer warps wait for each other: fewer barriers, warp shuffles in place of shared "
-          "memory, more CTAs per SM, or double buffering.",
-          _has_barriers, lambda spec: {"sm.free_barriers": True, "sm.barrier_latency": 0, "sm.barrier_interval": 0},
-          ("barrier",), ("BAR",)),
-    Cause("divergence", "Let the lanes of a warp take the same path: branch on the warp's number, give idle lanes "
-          "work, or sort the work by path.",
-          _diverges, _divergence, converged=True),
-    Cause("atomics", "Combine values within the warp and the CTA first, and use one atomic for each CTA.",
-          _has_atomics, _atomics, _LONG + ("mio_throttle", "short_scoreboard"), _ATOMICS),
-    Cause("occupancy", "Use fewer registers or less shared memory per CTA, so that more warps hide latency.",
-          lambda x: x.occupancy_limited_by not in ("grid", "warps", "threads"), _occupancy),
-    Cause("issue slots", "Execute fewer instructions: wider loads and stores, unrolled loops, cheaper index "
-          "arithmetic, several results per thread.", _always, _issue),
-    Cause("arithmetic latency", "Have more independent operations: unroll, use several accumulators, or run more "
-          "warps.", _always, _quick, ("wait", "short_scoreboard")),
-    Cause("FP64 rate", "Compute in FP32 where its precision is enough; watch for double constants.",
-          _uses(Unit.Fp64), _pipe("fp64"), ("math_pipe_throttle",), ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX")),
-    Cause("special-function rate", "Use fewer divisions, roots and exponentials, or their fast forms.",
-          _uses(Unit.Sfu, Unit.Conversion), _pipe("sfu"), ("math_pipe_throttle", "short_scoreboard"),
-          ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO")),
-    Cause("arithmetic rate", "Do less arithmetic per result, use packed or tensor instructions, or smaller types.",
-          _always, _pipe("int", "fp32"), ("math_pipe_throttle",), ("FFMA", "FADD", "FMUL", "IMAD", "IADD3", "LOP3"),
-          within="issue slots"),
-    Cause("tensor-core rate", "Use smaller types or sparsity: the tensor cores are busy.",
-          _uses(Unit.Tensor), _pipe("tensor"), ("math_pipe_throttle",), ("HMMA", "IMMA", "DMMA", "HGMMA")),
-    Cause("instruction fetch", "Make the code smaller: less unrolling, fewer inlined functions, fewer variants "
-          "at once; index constant memory by the same value in all lanes.",
-          _always, _fetch, ("no_instruction", "imc_miss")),
-    Cause("start of CTAs", "Start fewer, longer CTAs: let each loop over several parts of the work.",
-          _always, _dispatch),
+    Cause(
+        "uncoalesced accesses",
+        "Let the lanes of a warp access neighbouring addresses: change which thread does "
+        "what, the layout (structures of arrays), or pass the data through shared memory.",
+        _global,
+        lambda spec: {"load_store.perfect_coalescing": True},
+        _LONG,
+        _GLOBAL,
+        within="memory behind the L1",
+    ),
+    Cause(
+        "bank conflicts",
+        "Pad the shared array, or change its index, so that the lanes of a warp fall into different banks.",
+        lambda x: x.engine["shared_bank_conflicts"] > 0,
+        lambda spec: {"shared_memory.conflict_free": True},
+        ("mio_throttle", "short_scoreboard"),
+        _SHARED,
+        within="shared memory",
+    ),
+    Cause(
+        "shared memory",
+        "Keep more in registers: let each thread compute several results from what it reads, and read wider.",
+        lambda x: x.engine["shared_wavefronts"] > 0,
+        _faster_shared,
+        ("mio_throttle", "short_scoreboard"),
+        _SHARED,
+    ),
+    Cause(
+        "memory behind the L1",
+        "Reuse data in shared memory or registers, or let neighbouring threads share "
+        "lines, so that fewer loads leave the SM.",
+        _loads,
+        lambda spec: {"l1.perfect": True},
+        _LONG,
+        _LOADS,
+    ),
+    Cause(
+        "device memory",
+        "Work on parts that fit the L2, read each byte once, or store fewer bytes (smaller types).",
+        lambda x: x.engine["dram_reads"] + x.engine["dram_writes"] > 0,
+        lambda spec: {"l2.perfect": True},
+        _LONG,
+        _GLOBAL,
+    ),
+    Cause(
+        "DRAM bandwidth",
+        "Move fewer bytes: smaller types, fused kernels, tiles that are used again.",
+        lambda x: x.engine["dram_bus_cycles"] > 0,
+        _bandwidth,
+        _LONG,
+        _GLOBAL,
+        within="device memory",
+    ),
+    Cause(
+        "memory latency",
+        "Have more loads under way: more warps, several independent loads per thread, loads "
+        "issued before they are needed, or asynchronous copies.",
+        _loads,
+        _latency,
+        _LONG,
+        _LOADS,
+    ),
+    Cause(
+        "barriers",
+        "Let fewer warps wait for each other: fewer barriers, warp shuffles in place of shared "
+        "memory, more CTAs per SM, or double buffering.",
+        _has_barriers,
+        lambda spec: {"sm.free_barriers": True, "sm.barrier_latency": 0, "sm.barrier_interval": 0},
+        ("barrier",),
+        ("BAR",),
+    ),
+    Cause(
+        "divergence",
+        "Let the lanes of a warp take the same path: branch on the warp's number, give idle lanes "
+        "work, or sort the work by path.",
+        _diverges,
+        _divergence,
+        converged=True,
+    ),
+    Cause(
+        "atomics",
+        "Combine values within the warp and the CTA first, and use one atomic for each CTA.",
+        _has_atomics,
+        _atomics,
+        (*_LONG, "mio_throttle", "short_scoreboard"),
+        _ATOMICS,
+    ),
+    Cause(
+        "occupancy",
+        "Use fewer registers or less shared memory per CTA, so that more warps hide latency.",
+        lambda x: x.occupancy_limited_by not in ("grid", "warps", "threads"),
+        _occupancy,
+    ),
+    Cause(
+        "issue slots",
+        "Execute fewer instructions: wider loads and stores, unrolled loops, cheaper index "
+        "arithmetic, several results per thread.",
+        _always,
+        _issue,
+    ),
+    Cause(
+        "arithmetic latency",
+        "Have more independent operations: unroll, use several accumulators, or run more warps.",
+        _always,
+        _quick,
+        ("wait", "short_scoreboard"),
+    ),
+    Cause(
+        "FP64 rate",
+        "Compute in FP32 where its precision is enough; watch for double constants.",
+        _uses(Unit.Fp64),
+        _pipe("fp64"),
+        ("math_pipe_throttle",),
+        ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"),
+    ),
+    Cause(
+        "special-function rate",
+        "Use fewer divisions, roots and exponentials, or their fast forms.",
+        _uses(Unit.Sfu, Unit.Conversion),
+        _pipe("sfu"),
+        ("math_pipe_throttle", "short_scoreboard"),
+        ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO"),
+    ),
+    Cause(
+        "arithmetic rate",
+        "Do less arithmetic per result, use packed or tensor instructions, or smaller types.",
+        _always,
+        _pipe("int", "fp32"),
+        ("math_pipe_throttle",),
+        ("FFMA", "FADD", "FMUL", "IMAD", "IADD3", "LOP3"),
+        within="issue slots",
+    ),
+    Cause(
+        "tensor-core rate",
+        "Use smaller types or sparsity: the tensor cores are busy.",
+        _uses(Unit.Tensor),
+        _pipe("tensor"),
+        ("math_pipe_throttle",),
+        ("HMMA", "IMMA", "DMMA", "HGMMA"),
+    ),
+    Cause(
+        "instruction fetch",
+        "Make the code smaller: less unrolling, fewer inlined functions, fewer variants "
+        "at once; index constant memory by the same value in all lanes.",
+        _always,
+        _fetch,
+        ("no_instruction", "imc_miss"),
+    ),
+    Cause(
+        "start of CTAs",
+        "Start fewer, longer CTAs: let each loop over several parts of the work.",
+        _always,
+        _dispatch,
+    ),
     Cause("launch latency", "Make fewer, longer launches: fuse kernels, or use a graph.", _always, _launches),
-)  # fmt: skip
+)
 """The causes that `explain` removes, one at a time."""
-

@@ -2,9 +2,9 @@
 
 An instruction that waits for a register is linked to the last instruction before it that writes one of its
 registers and can make it wait for that reason; that one, to what it waited for in turn. One that waits at a
-barrier is linked to where warps wait longest before the barrier: others come late from there. One that waits for
-room in a pipe is linked to the instruction that uses the pipe most. Order is that of the code; a loop is followed
-back from its begin to its end.
+barrier is linked to where warps wait longest before the barrier: others come late from there. One that waits
+for room in a pipe is linked to the instruction that uses the pipe most. Order is that of the code; a loop is
+followed back from its begin to its end.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """share: of all its launch's waiting that is found at the first link. links: the waiting instruction, then
-    the one that it waits for, and so on."""
+    """share: of all its launch's waiting that is found at the first link. links: the waiting instruction,
+    then the one that it waits for, and so on."""
 
     share: float
     links: tuple[Link, ...]
@@ -74,8 +74,11 @@ def chains(launch: LaunchResult, most: int = 5) -> tuple[Chain, ...]:
     )
 
 
-def blamed(launch: LaunchResult, states: Collection[str], opcodes: Collection[str], most: int = 2) -> tuple[str, ...]:
-    """The lines whose instructions, of these opcodes, make warps wait in these states most; empty opcodes: any."""
+def blamed(
+    launch: LaunchResult, states: Collection[str], opcodes: Collection[str], most: int = 2
+) -> tuple[str, ...]:
+    """The lines whose instructions, of these opcodes, make warps wait in these states most; empty opcodes:
+    any."""
     if not launch.pc or not launch.pc["pc"] or not states:
         return ()
     code, found = _Code(launch), Counter[str]()
@@ -101,7 +104,9 @@ class _Code:
         files, sources = (pc.get(name) or [""] * len(at) for name in ("source_file", "source_text"))
         self.issued = [pc["issued"][i] for i in at]
         self.places = [
-            place_text((files[i], pc["source_line"][i])) if pc["source_line"][i] else place_text((pc["pc"][i],))
+            place_text((files[i], pc["source_line"][i]))
+            if pc["source_line"][i]
+            else place_text((pc["pc"][i],))
             for i in at
         ]
         self.sources = [sources[i].strip() for i in at]
@@ -162,7 +167,10 @@ class _Code:
             if self.written[k] & wanted and self._can_cause(k, reason):
                 return k
         if reason == "async_copy":
-            return next((k for k in self._before(i) if self.opcodes[k].startswith(("LDGSTS", "UBLKCP", "UTMALDG"))), None)
+            return next(
+                (k for k in self._before(i) if self.opcodes[k].startswith(("LDGSTS", "UBLKCP", "UTMALDG"))),
+                None,
+            )
         return None
 
     def _can_cause(self, k: int, reason: str) -> bool:

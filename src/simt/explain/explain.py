@@ -1,4 +1,5 @@
-"""`explain`: takes a program, a trace or a Result apart, and simulates its longest launch without each cause."""
+"""`explain`: takes a program, a trace or a Result apart, and simulates its longest launch without each
+cause."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def explain(
     waits for whom, and the gain of removing each cause, found by simulating the launch again without it.
 
     target: a Result; or a program, example or workload as for `simt run`, a trace, or a function of a GPU.
-    gpu, set, code: where a target that is no Result is simulated. driver, size: of a program, as for `simt run`.
+    gpu, set, code: where a target that is no Result is simulated. driver, size: of a program, as for `simt
+    run`.
     launch: its id; None: the longest.
     run: what made the Result, if its `provenance.input` is no program that can be run again.
     threads: host threads. causes: names of those to remove; None: all that the launch has.
@@ -89,7 +91,8 @@ def _of_id(result: Result, launch: int) -> LaunchResult:
     except KeyError:
         ids = [x.id for x in result.launches]
         raise ResultError(
-            f"launch {launch}: no finished launch has this id; there are {len(ids):,}, from {min(ids)} to {max(ids)}"
+            f"launch {launch}: no finished launch has this id; there are {len(ids):,}, from {min(ids)} to "
+            f"{max(ids)}"
         ) from None
 
 
@@ -122,7 +125,9 @@ def _subject(
         return _of_result(target, run, threads)
     spec = load_spec(gpu, overrides)
     if callable(target):
-        return _Subject(_timed(target, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, target)
+        return _Subject(
+            _timed(target, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, target
+        )
     path = Path(target)
     found = find_program(path)
     if found is None:
@@ -130,7 +135,8 @@ def _subject(
         return _Subject(result, spec, overrides, gpu, code, threads, trace=path)
     if isinstance(found, Path) and is_whole(found, driver):
         raise SimtError(
-            f"{path}: a program with its own `main`: save its Result by `simt exec --output DIR`, and explain that"
+            f"{path}: a program with its own `main`: save its Result by `simt exec --output DIR`, and "
+            f"explain that"
         )
 
     def again(device: GPU) -> None:
@@ -149,7 +155,8 @@ def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
         pass
     if spec is None:
         notes.append(
-            f"{p.gpu}: the specification that the Result was simulated with is not here, so there are neither lower "
+            f"{p.gpu}: the specification that the Result was simulated with is not here, so there are "
+            f"neither lower "
             "bounds nor gains"
         )
     code: Code = "sass" if p.code == "machine code" else "ptx"
@@ -164,7 +171,8 @@ def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
             found.run = lambda device: run_program(program, device)
         else:
             notes.append(
-                f"{p.input}: what made the Result cannot be run again from here, so causes are not removed: give "
+                f"{p.input}: what made the Result cannot be run again from here, so causes are not removed: "
+                f"give "
                 "`run`, or explain the program"
             )
     if spec is None:
@@ -200,7 +208,9 @@ def _record(subject: _Subject, path: Path, converged: bool) -> Path:
     from simt.gpu import GPU
 
     assert subject.run is not None
-    device = GPU(subject.gpu, set=subject.overrides, code=subject.code, functional=True, threads=subject.threads)
+    device = GPU(
+        subject.gpu, set=subject.overrides, code=subject.code, functional=True, threads=subject.threads
+    )
     with device.trace(path, converged=converged), contextlib.redirect_stdout(io.StringIO()):
         subject.run(device)
     return path
@@ -223,7 +233,11 @@ def _gains(
 
     def cycles(overrides: Mapping[str, Any], of: Path) -> int:
         result = simulate(
-            of, gpu=subject.gpu, set={**subject.overrides, **overrides}, threads=subject.threads, launches=[launch.id]
+            of,
+            gpu=subject.gpu,
+            set={**subject.overrides, **overrides},
+            threads=subject.threads,
+            launches=[launch.id],
         )
         return result[launch.id].cycles
 
@@ -231,7 +245,8 @@ def _gains(
     before = cycles({}, trace)
     if abs(before - launch.cycles) > _SAME * launch.cycles:
         notes.append(
-            f"the launch takes {before:,} cycles when its trace is replayed and {launch.cycles:,} in the Result: "
+            f"the launch takes {before:,} cycles when its trace is replayed and {launch.cycles:,} in the "
+            f"Result: "
             "gains are of the replayed one"
         )
     found: list[Gain] = []
@@ -267,5 +282,3 @@ def _ordered(gains: list[Gain]) -> list[Gain]:
             order.remove(gain)
             order.insert(order.index(general), gain)
     return order
-
-

@@ -25,8 +25,8 @@ class Explanation:
     """Why a launch takes its time.
 
     share: of the program's time that is this launch's. parts: of its time, whose shares add up to 1. bounds:
-    what it takes at least, by resource. chains: from the longest waits to what made warps wait. gains: by cause,
-    largest first, simulated without it. notes: what was not done, and why.
+    what it takes at least, by resource. chains: from the longest waits to what made warps wait. gains: by
+    cause, largest first, simulated without it. notes: what was not done, and why.
     """
 
     launch: LaunchResult
@@ -63,7 +63,8 @@ class Explanation:
         ]
         bounds = [[b.resource, f"{b.cycles:,.0f}", f"{b.share:.1%}"] for b in self.bounds]
         gains = [
-            [g.cause.name, f"{g.cycles:,}", f"{g.saved:+.1%}", f"{g.speedup:.2f}", " ".join(g.lines)] for g in self.gains
+            [g.cause.name, f"{g.cycles:,}", f"{g.saved:+.1%}", f"{g.speedup:.2f}", " ".join(g.lines)]
+            for g in self.gains
         ]
         found = {
             "Where the time goes (the parts add up to 100 %; warps may wait for several things at once)": (
@@ -74,7 +75,11 @@ class Explanation:
             "If only this resource existed": (["resource", "cycles", "of the time"], bounds, (0,)),
         }
         if gains:
-            found["Simulated without it"] = (["cause", "cycles", "saved", "times as fast", "lines"], gains, (0, 4))
+            found["Simulated without it"] = (
+                ["cause", "cycles", "saved", "times as fast", "lines"],
+                gains,
+                (0, 4),
+            )
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +104,11 @@ class Explanation:
         for title, (header, rows, left) in self.tables.items():
             lines += ["", title, *("  " + line for line in text_table(header, rows, left))]
         if self.chains:
-            lines += ["", "Who waits for whom (share of all waiting)", *(f"  {chain}" for chain in self.chains)]
+            lines += [
+                "",
+                "Who waits for whom (share of all waiting)",
+                *(f"  {chain}" for chain in self.chains),
+            ]
         if self.sentences:
             lines += ["", "What would help", *(f"  {i}. {text}" for i, text in enumerate(self.sentences, 1))]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
@@ -110,11 +119,19 @@ class Explanation:
     def page(self) -> str:
         """A page that needs no network."""
         sections = [
-            (title, Table(header, [[(c, None if i in left else _number(c)) for i, c in enumerate(row)] for row in rows]))
+            (
+                title,
+                Table(
+                    header,
+                    [[(c, None if i in left else _number(c)) for i, c in enumerate(row)] for row in rows],
+                ),
+            )
             for title, (header, rows, left) in self.tables.items()
             if rows
         ]
-        chain_rows = [[(" <- ".join(map(str, c.links)), None), (f"{c.share:.1%}", c.share)] for c in self.chains]
+        chain_rows = [
+            [(" <- ".join(map(str, c.links)), None), (f"{c.share:.1%}", c.share)] for c in self.chains
+        ]
         return render(
             "explanation.html",
             title=short_name(self.launch.name),

@@ -1,8 +1,8 @@
 """Configurations as programs: what a study simulates for each of them.
 
 A file says what its configurations are: `CONFIGURATIONS`, a dict of parameters and their values, or a list of
-dicts; or it has one `@triton.autotune` kernel, whose configurations they are. Each becomes a program, a file that
-runs the original with its configuration.
+dicts; or it has one `@triton.autotune` kernel, whose configurations they are. Each becomes a program, a file
+that runs the original with its configuration.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NAME = "CONFIGURATIONS"
 
 @dataclass(frozen=True)
 class Candidates:
-    """A file, and its configurations. script: the Python file with `main`; source: of a CUDA program; None: the
-    script launches its kernels by itself. autotuned: they are those of a Triton kernel."""
+    """A file, and its configurations. script: the Python file with `main`; source: of a CUDA program; None:
+    the script launches its kernels by itself. autotuned: they are those of a Triton kernel."""
 
     script: Path
     source: Path | None
@@ -56,7 +56,8 @@ class Candidates:
         tuned = _autotuners(names)
         if len(tuned) != 1:
             raise SimtError(
-                f"{script}: {len(tuned)} autotuned kernels and no {_NAME}: give `parameters`, or a dict of lists, or a "
+                f"{script}: {len(tuned)} autotuned kernels and no {_NAME}: give `parameters`, or a dict of "
+                f"lists, or a "
                 f"list of dicts, {_NAME}; or have one @triton.autotune kernel"
             )
         return cls(script, source, tuple(dict(c.all_kwargs()) for c in tuned[0].configs), True)
@@ -70,7 +71,9 @@ class Candidates:
             return names["main"](gpu)
         if self.source is None:
             return names["main"](gpu, **configuration)
-        module = gpu.load(self.source, options=[f"-D{key}={_macro(value)}" for key, value in configuration.items()])
+        module = gpu.load(
+            self.source, options=[f"-D{key}={_macro(value)}" for key, value in configuration.items()]
+        )
         return names["main"](gpu, module, **configuration)
 
     def write(self, folder: Path) -> list[Path]:
@@ -84,7 +87,9 @@ class Candidates:
                 configuration=configuration,
                 autotuned=self.autotuned,
             )
-            name = hashlib.sha256(json.dumps(configuration, sort_keys=True, default=str).encode()).hexdigest()[:12]
+            name = hashlib.sha256(
+                json.dumps(configuration, sort_keys=True, default=str).encode()
+            ).hexdigest()[:12]
             found.append(folder / f"configuration-{name}.py")
             if not found[-1].exists() or found[-1].read_text(encoding="utf-8") != text:
                 write_text(found[-1], text, SimtError)
@@ -114,14 +119,22 @@ def main(gpu):
 
 def _product(given: Any, script: Path) -> tuple[dict[str, Any], ...]:
     if isinstance(given, Mapping):
-        if bad := [key for key, values in given.items() if not isinstance(values, Sequence) or isinstance(values, str)]:
-            raise SimtError(f"{script}: parameter {bad[0]!r}: expected a list of its values, found {given[bad[0]]!r}")
+        if bad := [
+            key
+            for key, values in given.items()
+            if not isinstance(values, Sequence) or isinstance(values, str)
+        ]:
+            raise SimtError(
+                f"{script}: parameter {bad[0]!r}: expected a list of its values, found {given[bad[0]]!r}"
+            )
         rows = [dict(zip(given, values, strict=True)) for values in itertools.product(*given.values())]
     else:
         rows = [dict(row) for row in given]
     unique = list({json.dumps(row, sort_keys=True, default=str): row for row in rows}.values())
     if not unique or not all(unique):
-        raise SimtError(f"{script}: no configurations: expected a dict of lists, or a list of dicts, none empty")
+        raise SimtError(
+            f"{script}: no configurations: expected a dict of lists, or a list of dicts, none empty"
+        )
     return tuple(unique)
 
 

@@ -12,7 +12,8 @@ from simt.pages import notebook
 
 @dataclass(frozen=True)
 class Ranked:
-    """A configuration. seconds: of all its launches; low, high: within which they are if not all was simulated.
+    """A configuration. seconds: of all its launches; low, high: within which they are if not all was
+    simulated.
 
     error: why it is not ranked: wrong values, or it cannot be launched; then seconds is NaN.
     """
@@ -31,7 +32,8 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Configurations, the fastest first; those that failed come last. checked: what values were compared with."""
+    """Configurations, the fastest first; those that failed come last. checked: what values were compared
+    with."""
 
     program: str
     gpu: str
@@ -92,7 +94,9 @@ class Ranking:
     def __str__(self) -> str:
         header, rows = self.table
         lines = [f"{self.program} on {self.gpu}: {len(self.rows)} configurations"]
-        return "\n".join([*lines, *("  " + x for x in text_table(header, rows, (1, len(header) - 1))), *self.notes])
+        return "\n".join(
+            [*lines, *("  " + x for x in text_table(header, rows, (1, len(header) - 1))), *self.notes]
+        )
 
     def _repr_html_(self) -> str:
         header, rows = self.table

@@ -34,21 +34,23 @@ def rank(
 ) -> Ranking:
     """Ranks the configurations of a program by their simulated time: the sum of all launches.
 
-    program: a `.py` file with `main(gpu, **configuration)`; a `.cu` file, which gets the configuration as macros,
-        with a driver `main(gpu, module, **configuration)` in the `.py` file of the same name; or a `.py` file with
-        one `@triton.autotune` kernel, which `main(gpu)` launches by `gpu.triton`.
+    program: a `.py` file with `main(gpu, **configuration)`; a `.cu` file, which gets the configuration as
+    macros,
+        with a driver `main(gpu, module, **configuration)` in the `.py` file of the same name; or a `.py`
+        file with one `@triton.autotune` kernel, which `main(gpu)` launches by `gpu.triton`.
     parameters: their values, of which all combinations are ranked, or a list of configurations; None:
         `CONFIGURATIONS` of the file, or those of its autotuned kernel.
     gpu, set: the GPU, and values that override its specification.
     sample: a controller as in `simt run --sample`, which simulates less and states an interval.
-    check: compare what `main` returns (an array, or a dict or list of arrays) with what its first configuration
+    check: compare what `main` returns (an array, or a dict or list of arrays) with what its first
+    configuration
         returns, or the function `reference()` of the file, to a relative `rtol` of the largest value.
     results: a folder; what is there is not simulated again. None: FILE.rank beside the program.
     workers: as in a study file, such as `{"kind": "slurm"}`; None: a process for each core.
     progress: as for `Study.run`.
 
-    A configuration that fails, or whose values are wrong, is ranked last, with the reason. Raises SimtError for a
-    program without configurations; StudyError where workers cannot be started.
+    A configuration that fails, or whose values are wrong, is ranked last, with the reason. Raises SimtError
+    for a program without configurations; StudyError where workers cannot be started.
     """
     path = Path(program)
     candidates = Candidates.read(path, parameters, None if driver is None else Path(driver))
@@ -57,7 +59,8 @@ def rank(
     files = candidates.write(folder / "configurations")
     good = [i for i in range(len(files)) if i not in wrong]
     rows = [
-        Ranked(candidates.configurations[i], math.nan, math.nan, math.nan, math.nan, text) for i, text in wrong.items()
+        Ranked(candidates.configurations[i], math.nan, math.nan, math.nan, math.nan, text)
+        for i, text in wrong.items()
     ]
     if good:
         study = Study(

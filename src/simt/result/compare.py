@@ -135,13 +135,16 @@ class ResultComparison:
 
     def __str__(self) -> str:
         header, rows = self.table
-        return "\n".join([*self.notes[:2], *("  " + line for line in text_table(header, rows, (0,))), *self.notes[2:]])
+        return "\n".join(
+            [*self.notes[:2], *("  " + line for line in text_table(header, rows, (0,))), *self.notes[2:]]
+        )
 
     def _repr_html_(self) -> str:
         return notebook("Two Results", [(*self.table, (0,))], self.notes)
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison as one JSON object: the sides, and a row by kernel with seconds and cycles of each."""
+        """The comparison as one JSON object: the sides, and a row by kernel with seconds and cycles of
+        each."""
         return {
             "sides": list(self.sides),
             "seconds": [r.totals.seconds for r in (self.first, self.second)],

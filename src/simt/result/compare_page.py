@@ -126,7 +126,9 @@ def _kernel(comparison: ResultComparison, k: KernelPair) -> tuple[str, str, Bars
     for name, x, y in difference(*longest).parts:
         ratio = y / x if x and y else None
         cells = [(format_time(t), t) for t in (x, y)]
-        rows.append([(f"time of the longest launch: {name}", None), *cells, (ratio_text(ratio), ratio or 0.0)])
+        rows.append(
+            [(f"time of the longest launch: {name}", None), *cells, (ratio_text(ratio), ratio or 0.0)]
+        )
     note = (
         f"{format_time(k.seconds[0])} ({k.cycles[0]:,.0f} cycles) in A, {format_time(k.seconds[1])} "
         f"({k.cycles[1]:,.0f} cycles) in B: {ratio_text(k.ratio)} times the time. "

@@ -1,4 +1,5 @@
-"""Explains why one launch is faster than another: the parts of their times, and the counters that differ most."""
+"""Explains why one launch is faster than another: the parts of their times, and the counters that differ
+most."""
 
 from __future__ import annotations
 
@@ -86,7 +87,10 @@ class Difference:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows: time, cycles, the parts of the time, counters."""
         sides = self.first, self.second
-        rows = [["time", *(format_time(x.seconds) for x in sides)], ["cycles", *(f"{x.cycles:,}" for x in sides)]]
+        rows = [
+            ["time", *(format_time(x.seconds) for x in sides)],
+            ["cycles", *(f"{x.cycles:,}" for x in sides)],
+        ]
         rows += [[f"time: {name}", format_time(x), format_time(y)] for name, x, y in self.parts[:_MOST_PARTS]]
         rows += [[what, _number(x), _number(y)] for what, x, y, _ in self.rows]
         return ["", *self.names], rows

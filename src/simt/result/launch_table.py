@@ -103,7 +103,9 @@ def launch_html(x: LaunchResult) -> str:
     """A launch as HTML for a notebook: facts, the parts of its time, the lines at which its warps wait."""
     grid, block = ("x".join(map(str, sizes)) for sizes in (x.grid, x.block))
     machine = "" if x.machine is None else f" on {machine_text(x.machine)}"
-    title = f"{short_name(x.name)}[{grid}, {block}]{machine}: {format_time(x.seconds)} ({cycles_text(x)} cycles)"
+    title = (
+        f"{short_name(x.name)}[{grid}, {block}]{machine}: {format_time(x.seconds)} ({cycles_text(x)} cycles)"
+    )
     parts = [[part.name, f"{part.share:.1%}", part.meaning] for part in x.stack if part.share >= 0.005]
     lines = x.lines()
     tables: list[tuple[list[str], list[list[str]], tuple[int, ...]]] = []

@@ -49,8 +49,8 @@ class Line:
 
 
 class Lines(Sequence[Line]):
-    """The lines of a launch at which its warps waited or issued, those with most waiting first: as text, or as
-    HTML in a notebook.
+    """The lines of a launch at which its warps waited or issued, those with most waiting first: as text, or
+    as HTML in a notebook.
 
     total: samples of the launch that found a warp waiting.
     """
@@ -80,7 +80,16 @@ class Lines(Sequence[Line]):
             texts = [f"{state} {n / line.waiting:.0%}" for state, n in waits[:3]] if line.waiting else []
             lanes = f"{line.threads / line.issued:.1f}" if line.issued and line.threads else "-"
             share = f"{line.waiting / self.total:.1%}" if self.total else "-"
-            rows.append([place_text(line.place), share, ", ".join(texts), f"{line.issued:,}", lanes, line.text.strip()])
+            rows.append(
+                [
+                    place_text(line.place),
+                    share,
+                    ", ".join(texts),
+                    f"{line.issued:,}",
+                    lanes,
+                    line.text.strip(),
+                ]
+            )
         return ["line", "waiting", "for", "issued", "lanes", "text"], rows
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -103,7 +112,13 @@ class Lines(Sequence[Line]):
         header, rows = self.table()
         rest = len(self) - len(rows)
         more = [f"  and {rest:,} more lines"] if rest else []
-        return "\n".join([f"{self.kernel}: where its warps wait", *("  " + x for x in text_table(header, rows, LEFT)), *more])
+        return "\n".join(
+            [
+                f"{self.kernel}: where its warps wait",
+                *("  " + x for x in text_table(header, rows, LEFT)),
+                *more,
+            ]
+        )
 
     __repr__ = __str__
 

@@ -125,10 +125,14 @@ class ResultMatrix:
         for name, row in self.entries.items():
             cells: list[Cell] = [(name, None)]
             for e in row:
-                cells += [("-", 0.0), ("-", None)] if e is None else [
-                    (format_time(e.seconds), e.seconds),
-                    (e.bound, None),
-                ]
+                cells += (
+                    [("-", 0.0), ("-", None)]
+                    if e is None
+                    else [
+                        (format_time(e.seconds), e.seconds),
+                        (e.bound, None),
+                    ]
+                )
             rows.append(cells)
         totals = [result.totals for result in self.results]
         return render(

@@ -88,7 +88,9 @@ class Provenance:
     def configuration(self) -> str:
         """What was overridden, the code and the method, as comparisons name them."""
         parts = [f"{key}={value}" for key, value in self.overrides.items()]
-        return ", ".join([*parts, *([self.code] if self.code else []), *([self.method] * (self.method != "full"))])
+        return ", ".join(
+            [*parts, *([self.code] if self.code else []), *([self.method] * (self.method != "full"))]
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "identity": self.identity}
@@ -276,8 +278,8 @@ class Result:
         return tuple(shares([x.interval for x in self.launches]))
 
     def explain(self, launch: int | None = None, **options: Any) -> Explanation:
-        """Why a launch takes its time, and what removing each cause would gain: `simt.explain.explain` of this
-        Result, which has the options.
+        """Why a launch takes its time, and what removing each cause would gain: `simt.explain.explain` of
+        this Result, which has the options.
 
         launch: its id; None: the longest.
         """

@@ -1,8 +1,11 @@
 """Where a launch's time goes, as parts that add up to all of it, from its counters.
 
-A scheduler's cycle belongs to one part: it issues, or it has no warp, or none of its warps can issue, and then
-the cycle is that of what most of them wait for. Of waiting for memory, as much is for DRAM's bandwidth as its buses
-are busy; the rest is divided by where its sectors were found, in proportion to the latencies of the levels. Other
+A scheduler's cycle belongs to one part: it issues, or it has no warp, or none of its warps can issue, and
+then
+the cycle is that of what most of them wait for. Of waiting for memory, as much is for DRAM's bandwidth as
+its buses
+are busy; the rest is divided by where its sectors were found, in proportion to the latencies of the levels.
+Other
 causes may be at work in the same cycle: `Part.waiting` says how much of
 all warps' waiting they are.
 """
@@ -76,8 +79,8 @@ class Part:
 
 
 def stack(launch: LaunchResult) -> tuple[Part, ...]:
-    """The parts of a launch's time, largest first; their shares add up to 1. Empty where nothing was measured:
-    a launch that was predicted, or that shared its SMs.
+    """The parts of a launch's time, largest first; their shares add up to 1. Empty where nothing was
+    measured: a launch that was predicted, or that shared its SMs.
     """
     from simt.result.summary import is_measured
 
@@ -138,7 +141,12 @@ def _memory_levels(launch: LaunchResult) -> Mapping[str, float]:
     found = sectors(launch.l1, "hit") + beyond
     missed = sectors(launch.l2, "hit_reserved", "miss", "sector_miss")
     atomic = float(sum(launch.l2.get("atomic", {}).get(name, 0) for name in every))
-    weights = {"L1": near * found, "L2": l2 * beyond, "DRAM latency": dram * missed, "atomics": (near + l2) * atomic}
+    weights = {
+        "L1": near * found,
+        "L2": l2 * beyond,
+        "DRAM latency": dram * missed,
+        "atomics": (near + l2) * atomic,
+    }
     total = sum(weights.values())
     if total <= 0:
         return {"L1": 1.0}
@@ -164,7 +172,9 @@ def _pipes(launch: LaunchResult) -> Mapping[str, float]:
     """Of waiting for a busy execution unit, each unit's part, by the samples of its instructions."""
     found: dict[str, float] = defaultdict(float)
     if launch.pc:
-        for opcode, n in zip(launch.pc["opcode"], launch.pc["stalled"].get("math_pipe_throttle", ()), strict=False):
+        for opcode, n in zip(
+            launch.pc["opcode"], launch.pc["stalled"].get("math_pipe_throttle", ()), strict=False
+        ):
             if n:
                 found[pipe_name(unit_of(opcode, launch.sm_version))] += n
     total = sum(found.values())

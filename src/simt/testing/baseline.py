@@ -19,7 +19,12 @@ SCHEMA = "simt.baseline/1"
 
 # What is kept of a launch, and what it is called: (in the engine's counters, one, several, states of warps).
 _COUNTS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("shared_bank_conflicts", "shared-memory pass", "shared-memory passes", ("mio_throttle", "short_scoreboard")),
+    (
+        "shared_bank_conflicts",
+        "shared-memory pass",
+        "shared-memory passes",
+        ("mio_throttle", "short_scoreboard"),
+    ),
     ("global_load_sectors", "sector loaded", "sectors loaded", ("long_scoreboard", "lg_throttle")),
     ("global_store_sectors", "sector stored", "sectors stored", ("lg_throttle", "long_scoreboard")),
     ("atomic_requests", "atomic request", "atomic requests", ("long_scoreboard", "lg_throttle")),
@@ -32,7 +37,8 @@ _COUNTS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 
 
 class Kept(msgspec.Struct):
-    """A launch in a baseline. lines: `FILE:LINE` or PC: issued instructions, and samples by state of warps."""
+    """A launch in a baseline. lines: `FILE:LINE` or PC: issued instructions, and samples by state of
+    warps."""
 
     kernel: str
     cycles: int
@@ -65,7 +71,9 @@ def load(path: Path) -> dict[str, list[Kept]]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File).tests
     except (msgspec.MsgspecError, OSError) as error:
-        raise SimtError(f"{path}: not a baseline of schema {SCHEMA}: {error}; write a new one with --simt-update") from None
+        raise SimtError(
+            f"{path}: not a baseline of schema {SCHEMA}: {error}; write a new one with --simt-update"
+        ) from None
 
 
 def save(path: Path, tests: Mapping[str, Any]) -> None:
@@ -76,9 +84,11 @@ def save(path: Path, tests: Mapping[str, Any]) -> None:
     write_text(path, json.dumps(data, indent=1, sort_keys=True) + "\n", SimtError)
 
 
-def changes(before: Sequence[Kept], launches: Sequence[LaunchResult], tolerance: float) -> list[tuple[str, str]]:
-    """Launches that take more than `tolerance` longer than before: why, and the line; and launches that are no
-    longer the same ones."""
+def changes(
+    before: Sequence[Kept], launches: Sequence[LaunchResult], tolerance: float
+) -> list[tuple[str, str]]:
+    """Launches that take more than `tolerance` longer than before: why, and the line; and launches that are
+    no longer the same ones."""
     now = msgspec.convert(kept(launches), list[Kept])
     names = [[short_name(x.kernel) for x in rows] for rows in (before, now)]
     if names[0] != names[1]:
@@ -96,7 +106,9 @@ def changes(before: Sequence[Kept], launches: Sequence[LaunchResult], tolerance:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "") if names else "none"
+    return (
+        ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "") if names else "none"
+    )
 
 
 def _reason(a: Kept, b: Kept) -> tuple[str, str]:
@@ -108,8 +120,9 @@ def _reason(a: Kept, b: Kept) -> tuple[str, str]:
             grown.append((more / max(1, a.counts.get(name, 0)), more, one if more == 1 else several, states))
     if not grown:
         line, state = _waits_longer(a, b, ())
-        return (f"as many instructions and accesses, but warps wait longer for {state}{_at(line)}" if state else
-                "the counts are the same", line)  # fmt: skip
+        if not state:
+            return "the counts are the same", line
+        return f"as many instructions and accesses, but warps wait longer for {state}{_at(line)}", line
     _, more, what, states = max(grown, key=lambda row: row[0])
     line, _ = _waits_longer(a, b, states)
     return f"{more:,} more {what}{_at(line)}", line

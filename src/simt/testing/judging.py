@@ -38,7 +38,8 @@ def judge(
     update: bool,
     place: tuple[str, int | None, str],
 ) -> Judgement:
-    """Compares the launches that a test made with its budgets and the baseline, and takes the checker's findings.
+    """Compares the launches that a test made with its budgets and the baseline, and takes the checker's
+    findings.
 
     place: of the test: file, line from 0, name; for findings without a line of their own.
     """

@@ -29,7 +29,8 @@ def assert_kernel(
     """Launches a kernel on copies of its host arrays, and compares the arrays that it wrote.
 
     launcher: `kernel[grid, block]`. arguments: of the kernel, host arrays among them; they are not changed.
-    expected: by position of an argument, from 0, what it holds afterwards; or a function of the arguments that
+    expected: by position of an argument, from 0, what it holds afterwards; or a function of the arguments
+    that
         returns this, or the values of the first array argument.
     rtol, atol: as for `numpy.testing.assert_allclose`; of integers, values must be equal.
     budget: such as "<= 4000 cycles"; several.
@@ -39,11 +40,17 @@ def assert_kernel(
     """
     __tracebackhide__ = True  # pytest shows the line that called it
     given = [np.array(x) if isinstance(x, np.ndarray) else x for x in arguments]
-    wanted = expected(*(np.array(x) if isinstance(x, np.ndarray) else x for x in arguments)) if callable(expected) else expected
+    wanted = (
+        expected(*(np.array(x) if isinstance(x, np.ndarray) else x for x in arguments))
+        if callable(expected)
+        else expected
+    )
     if not isinstance(wanted, Mapping):
         first = next((i for i, x in enumerate(arguments) if isinstance(x, np.ndarray)), None)
         if first is None:
-            raise AssertionError(f"kernel `{launcher.kernel.name}`: none of its arguments is a host array to compare")
+            raise AssertionError(
+                f"kernel `{launcher.kernel.name}`: none of its arguments is a host array to compare"
+            )
         wanted = {first: wanted}
     result = launcher(*given)
     for position, values in wanted.items():
