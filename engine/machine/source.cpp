@@ -534,7 +534,36 @@ std::string ExecutedSource::printed() const {
   return grid_.printed();
 }
 
-void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
+namespace {
+
+/// Whether what an instruction does to lanes could have been done for those of other instructions: it computes,
+/// or it is the control flow of a part of a warp.
+bool is_shareable(const RawInstruction& instruction, const std::string& opcode) {
+  if (instruction.addresses != AddressKind::None || instruction.memory_bytes > 0) return false;
+  if (opcode.starts_with("BAR")) return false;
+  return instruction.destination_count > 0 || opcode.starts_with("BRA") || opcode.starts_with("BSSY") ||
+         opcode.starts_with("BSYNC");
+}
+
+/// Removes so many of a warp's records that are of some of its `threads` only that the rest would have been
+/// enough if all threads had executed the same.
+void converge(std::vector<TraceRecord>& records, const Lowering& lowering, uint32_t threads) {
+  uint32_t lanes = 0;
+  std::erase_if(records, [&](const TraceRecord& r) {
+    const auto active = static_cast<uint32_t>(std::popcount(r.mask));
+    const RawInstruction& instruction = lowering.instructions[r.static_index];
+    if (active == 0 || active >= threads || !is_shareable(instruction, lowering.opcodes[instruction.opcode]))
+      return false;
+    lanes += active;
+    if (lanes < threads) return true;
+    lanes -= threads;
+    return false;
+  });
+}
+
+}  // namespace
+
+void ExecutedSource::record(TraceSink& sink, uint32_t lanes, bool converged) {
   std::shared_ptr<InstructionSource> source(std::shared_ptr<void>(), this);
   if (lanes != warp_lanes) source = std::make_shared<PairedWarps>(source);
   sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
@@ -595,6 +624,10 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes) {
       position.cta = grid_.position(grid_.config().first_cta + first + rank);
       sink.begin_cta(position);
       for (uint32_t w = 0; w < records[rank].size(); ++w) {
+        if (converged) {
+          const uint32_t before = w * lanes, threads = static_cast<uint32_t>(source->launch().block.count());
+          converge(records[rank][w], *lowering_, std::min(lanes, threads > before ? threads - before : 1));
+        }
         sink.begin_warp(w, records[rank][w].size());
         for (const TraceRecord& r : records[rank][w]) sink.record(r);
       }

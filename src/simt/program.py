@@ -87,7 +87,7 @@ def run_program(
         f"`simt exec -- python {script}`; with --profile FILE.parquet before the --, `simt sample "
         "FILE.parquet` then chooses its launches"
     )
-    if not _binds_main(script):  # before the script does all its work
+    if not binds_main(script):  # before the script does all its work
         raise LaunchError(without_main)
     try:
         main = runpy.run_path(str(script)).get("main")
@@ -157,7 +157,7 @@ def is_whole(path: Path, driver: Path | None = None) -> bool:
     return _MAIN.search(_NO_CODE.sub(" ", path.read_text(encoding="utf-8", errors="replace"))) is not None
 
 
-def _binds_main(script: Path) -> bool:
+def binds_main(script: Path) -> bool:
     """Whether a file binds the name `main`, as far as its text shows: names from `import *` and syntax errors
     are for running it to find.
     """

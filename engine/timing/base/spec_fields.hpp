@@ -244,7 +244,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, barrier_interval, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
         "From one arrival at a CTA barrier that the SM counts to the next; 0: all at once.") \
   FIELD(uint32_t, barrier_latency, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
-        "From the last arrival's count until the waiting warps can issue.")
+        "From the last arrival's count until the waiting warps can issue.") \
+  FIELD(bool, free_barriers, "", (ranges::none.unless_given(0)), \
+        "Warps of a trace do not wait at CTA barriers, which no GPU does: what waiting there costs.")
 
 #define SIMT_SHARED_MEMORY_FIELDS(FIELD) \
   FIELD(uint32_t, bytes, "bytes", ranges::positive, "Maximum usable by CTAs per SM.") \
@@ -263,7 +265,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, operand_bandwidth, "bytes per core cycle", (Range{0, 65536}.unless_given(0)), \
         "Operands of warp-group multiplications, less what accesses and bulk copies take; 0: unlimited.") \
   FIELD(bool, wide_accesses_take_wavefronts, "", ranges::none, \
-        "64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim).")
+        "64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim).") \
+  FIELD(bool, conflict_free, "", (ranges::none.unless_given(0)), \
+        "Accesses take as many passes as their words need, whatever the banks: what bank conflicts cost.")
 
 #define SIMT_L1_FIELDS(FIELD) \
   FIELD(CacheSpec, cache, "", ranges::none, \
@@ -286,7 +290,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, bypass_latency, "core cycles", (ranges::number.unless_given(0)), \
         "Of loads that bypass the L1, until they leave for the interconnect.") \
   FIELD(bool, flush_at_kernel_end, "", ranges::none, "The L1 is invalidated at the end of each kernel.") \
-  FIELD(bool, invalidate_at_membar, "", ranges::none, "A memory barrier of GPU scope invalidates the L1.")
+  FIELD(bool, invalidate_at_membar, "", ranges::none, "A memory barrier of GPU scope invalidates the L1.") \
+  FIELD(bool, perfect, "", (ranges::none.unless_given(0)), \
+        "Every load and asynchronous copy hits, but for bulk copies: what memory behind the L1 costs.")
 
 #define SIMT_LOAD_STORE_FIELDS(FIELD) \
   FIELD(uint32_t, coalescing_sub_warps, "", (Range{1, 32, true}), \
@@ -294,7 +300,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(bool, sectored_coalescing, "", ranges::none, \
         "Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler).") \
   FIELD(uint32_t, sub_core_queue, "instructions", ranges::entries, \
-        "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.")
+        "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.") \
+  FIELD(bool, perfect_coalescing, "", (ranges::none.unless_given(0)), \
+        "An access has only as many sectors as its bytes fill: what accesses side by side would save.")
 
 #define SIMT_CONSTANT_CACHE_FIELDS(FIELD) \
   FIELD(bool, perfect, "", ranges::none, "Every constant access hits; l1 and miss_latency are then unused.") \
@@ -351,7 +359,9 @@ inline constexpr Range sets{0, limits::number, true};
         "Most that lines which are evicted last can hold; 0: eviction priorities have no effect.") \
   FIELD(uint32_t, partitions, "", (Range{1, 16}), "Partitions of the L2, with a longer latency between them.") \
   FIELD(uint32_t, far_latency, "L2 cycles", ranges::number, \
-        "Additional latency of a sector whose home is in another partition.")
+        "Additional latency of a sector whose home is in another partition.") \
+  FIELD(bool, perfect, "", (ranges::none.unless_given(0)), \
+        "Every look-up hits: what device memory costs.")
 
 #define SIMT_DRAM_FIELDS(FIELD) \
   FIELD(uint32_t, capacity_gib, "GiB", (Range{1, 1024}), "Device memory; visible to programs, no effect on timing.") \

@@ -106,6 +106,7 @@ void ActivityRecorder::for_each_state(uint32_t scheduler, Use use) const {
   take(StallReason::ShortScoreboard, m.blocked_short);
   take(StallReason::Wait, m.blocked);
   take(StallReason::NotSelected, ~unit_busy_[scheduler]);
+  take(StallReason::MioThrottle, m.needs[static_cast<size_t>(Unit::Memory)] & m.shared);
   take(StallReason::LgThrottle, m.needs[static_cast<size_t>(Unit::Memory)]);
   take(StallReason::MathPipeThrottle, left);
 }

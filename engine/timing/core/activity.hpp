@@ -181,7 +181,8 @@ inline void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiti
   if (unit_busy) {
     const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
     add(StallReason::MathPipeThrottle, unit_busy & ~memory);
-    add(StallReason::LgThrottle, unit_busy & memory);
+    add(StallReason::LgThrottle, unit_busy & memory & ~m.shared);
+    add(StallReason::MioThrottle, unit_busy & memory & m.shared);
   }
   if (waiting) {
     add(StallReason::Sleeping, m.sleeping & ~m.finished);

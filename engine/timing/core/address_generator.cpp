@@ -39,6 +39,11 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
     instruction.passes =
         shared_memory_passes(addresses_.data(), record.mask, s.access_bytes, spec_.shared_memory.banks,
                              spec_.shared_memory.wide_accesses_take_wavefronts, access);
+    if (spec_.shared_memory.conflict_free && access != SharedAccess::Atomic) {
+      const uint32_t words = spec_.shared_memory.wide_accesses_take_wavefronts ? (s.access_bytes + 3) / 4 : 1;
+      const uint32_t width = std::max(1u, spec_.shared_memory.banks);
+      instruction.passes = std::min(instruction.passes, std::max(1u, (count * words + width - 1) / width));
+    }
   } else if (atomic) {
     if (traits_.reductions_as_stores && s.operation == Operation::Reduction) {
       warps_.stores_issued(instruction.warp, 1);
@@ -52,11 +57,28 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
     coalesce(addresses_.data(), count, bytes, true, instruction.transactions);
   } else {
     coalesce_sub_warps(instruction, record, count);
+    if (spec_.load_store.perfect_coalescing) keep_filled(instruction.transactions);
   }
   if (s.has_eviction() || record.cache_policy != 0) set_eviction(instruction, record.cache_policy);
   // From now on, as a memory barrier that issues next must wait for them.
   if (s.operation == Operation::Store || s.operation == Operation::BulkStore)
     warps_.stores_issued(instruction.warp, instruction.transactions.size());
+}
+
+/// Keeps only as many of the sectors as the access's bytes would fill. Accesses to other bytes of the same
+/// sectors keep others, so that together they keep them all.
+void AddressGenerator::keep_filled(std::vector<Transaction>& transactions) {
+  uint32_t bytes = 0;
+  for (const Transaction& t : transactions) bytes += static_cast<uint32_t>(std::popcount(t.byte_mask));
+  const size_t needed = (bytes + sector_bytes - 1) / sector_bytes;
+  if (needed == 0 || needed >= transactions.size()) return;
+  const uint32_t in_first = static_cast<uint32_t>(std::countr_zero(transactions.front().byte_mask));
+  const size_t groups = (transactions.size() + needed - 1) / needed;
+  const size_t first = in_first * groups / sector_bytes * needed;
+  const size_t end = std::min(first + needed, transactions.size());
+  transactions.erase(transactions.begin() + static_cast<std::ptrdiff_t>(end), transactions.end());
+  transactions.erase(transactions.begin(), transactions.begin() + static_cast<std::ptrdiff_t>(first));
+  for (Transaction& t : transactions) t.byte_mask = ~0u;
 }
 
 void AddressGenerator::set_eviction(InFlight& instruction, uint32_t policy) const {

@@ -24,6 +24,7 @@ class AddressGenerator {
   MemorySpace resolve_generic(const LaunchInfo& launch, uint64_t address) const;
   /// policy: the access's cache policy; 0: none.
   void set_eviction(InFlight& instruction, uint32_t policy) const;
+  static void keep_filled(std::vector<Transaction>& transactions);
   void start_local(InFlight& instruction, const DynamicRecord& record, uint32_t count);
   void coalesce_sub_warps(InFlight& instruction, const DynamicRecord& record, uint32_t count);
 

@@ -66,6 +66,7 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
     default:
       break;
   }
+  if (spec_.l1.perfect && s.operation != Operation::Store) return false;
   if (instruction.space == MemorySpace::Global && spec_.l1.bypass_global) return true;
   return s.bypass_l1 && s.operation != Operation::Store;
 }
@@ -346,7 +347,7 @@ bool LoadStoreUnit::look_up(Cycle now) {
     access.slot = instruction.slot;
     if (observer_) [[unlikely]]
       observer_->looks_up(entry.in_flight);
-    const CacheOutcome outcome = l1_.access(access);
+    const CacheOutcome outcome = spec_.l1.perfect && !write ? CacheOutcome::Hit : l1_.access(access);
     if (outcome == CacheOutcome::ReservationFail) {
       bank.failed_at_change = l1_changes_;
       bank.failure = l1_.last_failure();

@@ -147,6 +147,7 @@ void Sm::arrive_at_barrier(uint32_t w, const StaticInstruction& s, const Dynamic
 }
 
 void Sm::arrive_at_barrier(uint32_t w, uint64_t barrier, uint64_t threads, bool waits, Cycle now) {
+  if (spec_.sm.free_barriers) return;
   uint32_t number = 0, expected = 0;
   if (traits_.numbered_barriers) {
     number = static_cast<uint32_t>(barrier) % numbered_barriers;
@@ -320,7 +321,8 @@ std::string Sm::describe_wait(uint32_t w) const {
       "waits for a value from shared memory",
       "waits for a fixed-latency result",
       "waits for its execution unit",
-      "waits for the memory pipeline",
+      "waits for the pipeline of global and local memory",
+      "waits for the pipeline of shared memory",
       "waits for the end of its sleep",
       "waits for a constant operand",
       "waits for outstanding stores or results after its last instruction"};

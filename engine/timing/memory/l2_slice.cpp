@@ -136,7 +136,9 @@ inline bool L2Slice::look_up(const SliceRequest& request, uint64_t cycle) {
   Counters& counters = counters_[access.slot];
   // Likewise, one way of each set is reserved: two slices whose sets wait for each other would deadlock.
   const bool waits = lives_far && !access.write && !cache_.leaves_a_way(access);
-  const CacheOutcome outcome = waits ? CacheOutcome::ReservationFail : cache_.access(access);
+  const CacheOutcome outcome = spec_.l2.perfect ? CacheOutcome::Hit
+                               : waits          ? CacheOutcome::ReservationFail
+                                                : cache_.access(access);
   if (outcome == CacheOutcome::ReservationFail) {
     ++counters[Counter::l2_reservation_fail];
     return false;
@@ -155,7 +157,7 @@ inline bool L2Slice::look_up(const SliceRequest& request, uint64_t cycle) {
   // A write-back occupies the data port, and so does a write, above all if it changes a part of a sector.
   const bool merges = access.byte_mask != ~0u && outcome == CacheOutcome::Hit;
   uint32_t interval = !access.write ? 1u : merges ? spec_.l2.partial_write_interval : spec_.l2.write_interval;
-  if (const uint32_t evicted = cache_.last_evicted_sectors())
+  if (const uint32_t evicted = spec_.l2.perfect ? 0 : cache_.last_evicted_sectors())
     interval = std::max(interval, evicted * sector_bytes / std::max(1u, spec_.l2.port_bytes));
   port_free_at_ = cycle + interval;
   if (access.atomic) occupy_atomic_unit(static_cast<uint32_t>(std::popcount(access.byte_mask)) / 4, cycle);

@@ -50,6 +50,7 @@ inline void WarpTable::refresh_next(uint32_t w, Place at) {
   at.masks.needs[static_cast<size_t>(warp.needed)] &= ~at.bit;
   warp.needed = next.unit;
   at.masks.needs[static_cast<size_t>(warp.needed)] |= at.bit;
+  at.masks.shared = (at.masks.shared & ~at.bit) | (next.fixed.space == MemorySpace::Shared ? at.bit : 0);
   check_registers(w, next, at);
 }
 

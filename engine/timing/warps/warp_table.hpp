@@ -26,7 +26,8 @@ enum class StallReason : uint8_t {
   ShortScoreboard,   ///< waits for a result from shared memory
   Wait,              ///< waits for a fixed-latency result
   MathPipeThrottle,  ///< its execution unit is busy
-  LgThrottle,        ///< the memory pipeline is busy
+  LgThrottle,        ///< the memory pipeline is busy; the next access is of global, local or texture memory
+  MioThrottle,       ///< the same, and the next access is of shared memory
   Sleeping,          ///< in a NANOSLEEP
   ImcMiss,           ///< waits for a constant operand missing from its sub-core's constant cache
   Drain,             ///< has exited; stores or results are outstanding

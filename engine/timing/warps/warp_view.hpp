@@ -19,6 +19,7 @@ struct SchedulerMasks {
   uint64_t blocked_long = 0, blocked_short = 0;  ///< subsets of blocked: values from global or local memory,
                                                  ///< and from shared memory
   std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
+  uint64_t shared = 0;  ///< next instruction accesses shared memory
 
   uint64_t waiting() const {
     return finished | barrier | membar | async_copy | atomics | sleeping | constant;

@@ -225,9 +225,9 @@ class Launch:
         """
 
 class Recorder:
-    def __init__(self, source: ExecutedSource, lanes: int) -> None:
+    def __init__(self, source: ExecutedSource, lanes: int, converged: bool = False) -> None:
         """
-        Executes a launch at once and encodes what it did as a trace with warps of 32 or 64 lanes.
+        Executes a launch at once and encodes what it did as a trace with warps of 32 or 64 lanes. converged: leaves out what instructions of a part of a warp's lanes cost.
         """
 
     def take_blocks(self) -> list[tuple[tuple[int, int, int, int, int], bytes]]: ...

@@ -437,10 +437,14 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._session.record.save(self.result() if result is None else result)
 
     @contextmanager
-    def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
+    def trace(self, path: str | os.PathLike[str], *, converged: bool = False) -> Iterator[None]:
         """Records the launches made inside the block as a trace instead of timing them: a `.simt` store or,
         for
         any other name, a directory with version 5 text and a `kernelslist.g`. Values are computed as usual.
+
+        converged: leaves out so many instructions of a part of a warp's lanes that the rest would have been
+            enough, had all lanes executed the same: a trace of what no GPU does, whose time is that without
+            divergence. Instructions that access memory, and barriers, are kept.
 
         The trace appears when the block ends; after an exception there is none.
         """
@@ -450,7 +454,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             if self._recording is not None:
                 raise LaunchError("a trace is being recorded already")
             self.synchronize()
-        with TraceRecording(Path(path), self.spec.sm.warp_size) as recording:
+        with TraceRecording(Path(path), self.spec.sm.warp_size, converged) as recording:
             self._recording = recording
             try:
                 yield

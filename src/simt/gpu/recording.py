@@ -16,11 +16,12 @@ from simt.trace.text import no_text, to_text
 class TraceRecording:
     """A trace being recorded: a `.simt` store, or a directory of version 5 text for any other name."""
 
-    def __init__(self, path: Path, lanes: int) -> None:
+    def __init__(self, path: Path, lanes: int, converged: bool = False) -> None:
         if lanes != 32 and path.suffix != ".simt":
             raise TraceError(f"{path}: {no_text(lanes)}; record it to a *.simt file")
         self._path = path
         self._lanes = lanes
+        self._converged = converged
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if path.suffix == ".simt":
             store = path
@@ -42,7 +43,7 @@ class TraceRecording:
 
     def add(self, source: _engine.functional.ExecutedSource) -> None:
         """Executes a launch and appends it."""
-        recorder = _engine.functional.Recorder(source, self._lanes)
+        recorder = _engine.functional.Recorder(source, self._lanes, self._converged)
         blocks = [
             (self._writer.add_part(len(data), compress(data)), summary)
             for summary, data in recorder.take_blocks()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from simt.formatting import format_time, text_table
+from simt.formatting import format_time, plural, text_table
 from simt.names import kernel_labels
+from simt.pages import notebook
 from simt.result.launch import LaunchResult
 from simt.result.result import Result, Totals
+from simt.result.stack import machine_text
 
 MOST_ROWS = 20
 
@@ -18,19 +21,20 @@ MOST_ROWS = 20
 class KernelPair:
     """The launches of one kernel in both Results; one of them may have none.
 
-    cycles: their part of each Result's total (`Result.shares`).
+    cycles, seconds: their part of each Result's total (`Result.shares`).
     """
 
     name: str
     first: tuple[LaunchResult, ...]
     second: tuple[LaunchResult, ...]
     cycles: tuple[float, float]
+    seconds: tuple[float, float]
     totals: tuple[Totals, Totals]
 
     @property
     def ratio(self) -> float | None:
-        """Cycles of the second divided by those of the first; None if either has none."""
-        return self.cycles[1] / self.cycles[0] if self.cycles[0] and self.cycles[1] else None
+        """Time of the second divided by that of the first; None if either has none."""
+        return self.seconds[1] / self.seconds[0] if self.seconds[0] and self.seconds[1] else None
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class LaunchPair:
 
     @property
     def ratio(self) -> float | None:
-        return self.second.cycles / self.first.cycles if self.first.cycles else None
+        """Time of the second divided by that of the first."""
+        return self.second.seconds / self.first.seconds if self.first.seconds else None
 
 
 @dataclass(frozen=True)
@@ -56,13 +61,17 @@ class ResultComparison:
 
     @cached_property
     def kernels(self) -> tuple[KernelPair, ...]:
-        parts = [_by_name(result) for result in (self.first, self.second)]
+        parts = [by_name(result) for result in (self.first, self.second)]
         found = []
         for name in dict.fromkeys([*parts[0], *parts[1]]):
             (a, cycles_a), (b, cycles_b) = (part.get(name, ((), 0.0)) for part in parts)
             totals = replace(self.first, launches=a).totals, replace(self.second, launches=b).totals
-            found.append(KernelPair(name, a, b, (cycles_a, cycles_b), totals))
-        return tuple(sorted(found, key=lambda k: -max(k.cycles)))
+            seconds = (
+                cycles_a / (1000 * self.first.machine.core_khz),
+                cycles_b / (1000 * self.second.machine.core_khz),
+            )
+            found.append(KernelPair(name, a, b, (cycles_a, cycles_b), seconds, totals))
+        return tuple(sorted(found, key=lambda k: -max(k.seconds)))
 
     @cached_property
     def launches(self) -> tuple[LaunchPair, ...]:
@@ -85,32 +94,81 @@ class ResultComparison:
 
     @property
     def ratio(self) -> float | None:
-        """All cycles of the second Result divided by those of the first."""
-        a, b = self.first.totals.cycles, self.second.totals.cycles
+        """Time of all launches of the second Result divided by that of the first."""
+        a, b = self.first.totals.seconds, self.second.totals.seconds
         return b / a if a and b else None
 
-    def __str__(self) -> str:
-        a, b = self.first, self.second
-        header = ["kernel", "launches", "", "cycles", "", "ratio"]
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What each Result is of: program, GPU, clock, code and configuration."""
+        return side(self.first), side(self.second)
+
+    @property
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows by kernel, longest first: launches, times, their ratio, cycles."""
+        header = ["kernel", "launches A", "B", "time A", "B", "B / A", "cycles A", "B"]
         rows = []
         for k in self.kernels[:MOST_ROWS]:
             counts = [f"{len(k.first):,}", f"{len(k.second):,}"]
-            rows.append([self.labels[k.name], *counts, *(f"{n:,.0f}" for n in k.cycles), ratio_text(k.ratio)])
+            times = [format_time(s) if s else "-" for s in k.seconds]
+            cycles = [f"{n:,.0f}" for n in k.cycles]
+            rows.append([self.labels[k.name], *counts, *times, ratio_text(k.ratio), *cycles])
         if rest := self.kernels[MOST_ROWS:]:
             counts = [f"{sum(len(k.first) for k in rest):,}", f"{sum(len(k.second) for k in rest):,}"]
+            times = [format_time(sum(k.seconds[i] for k in rest)) for i in (0, 1)]
             cycles = [f"{sum(k.cycles[i] for k in rest):,.0f}" for i in (0, 1)]
-            rows.append([f"{len(rest)} others", *counts, *cycles, ""])
-        only = self.unmatched
+            rows.append([f"{len(rest)} others", *counts, *times, "", *cycles])
+        return header, rows
+
+    @property
+    def notes(self) -> list[str]:
+        """The Results' totals, and the launches that only one has."""
+        totals = [_total(result) for result in (self.first, self.second)]
         lines = [
-            f"{a.provenance.input} on {a.machine.name}: {_total(a)}",
-            f"{b.provenance.input} on {b.machine.name}: {_total(b)}, {ratio_text(self.ratio)} times as many",
-            *("  " + line for line in text_table(header, rows, (0,))),
+            f"A: {self.sides[0]}: {totals[0]}",
+            f"B: {self.sides[1]}: {totals[1]}, {ratio_text(self.ratio)} times the time of A",
         ]
-        for name, launches in zip(("first", "second"), only, strict=True):
+        for name, launches in zip(("first", "second"), self.unmatched, strict=True):
             if launches:
-                n = len(launches)
-                lines.append(f"only in the {name}: {n:,} launch{'es' * (n != 1)} ({_kernels(launches)})")
-        return "\n".join(lines)
+                lines.append(f"only in the {name}: {plural(len(launches), 'launch')} ({_kernels(launches)})")
+        return lines
+
+    def __str__(self) -> str:
+        header, rows = self.table
+        return "\n".join(
+            [*self.notes[:2], *("  " + line for line in text_table(header, rows, (0,))), *self.notes[2:]]
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook("Two Results", [(*self.table, (0,))], self.notes)
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as one JSON object: the sides, and a row by kernel with seconds and cycles of
+        each."""
+        return {
+            "sides": list(self.sides),
+            "seconds": [r.totals.seconds for r in (self.first, self.second)],
+            "cycles": [r.totals.cycles for r in (self.first, self.second)],
+            "ratio": self.ratio,
+            "kernels": [
+                {
+                    "name": k.name,
+                    "launches": [len(k.first), len(k.second)],
+                    "seconds": list(k.seconds),
+                    "cycles": list(k.cycles),
+                    "ratio": k.ratio,
+                }
+                for k in self.kernels
+            ],
+        }
+
+
+def side(result: Result) -> str:
+    """What a Result is of: program, GPU, clock, code and configuration."""
+    configuration = result.provenance.configuration
+    return f"{result.provenance.input} on {machine_text(result.machine)}" + (
+        f" ({configuration})" if configuration else ""
+    )
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -119,7 +177,7 @@ def ratio_text(ratio: float | None) -> str:
 
 def _total(result: Result) -> str:
     t = result.totals
-    return f"{t.cycles:,} cycles ({format_time(t.seconds)}) in {t.launches:,} launches"
+    return f"{format_time(t.seconds)} ({t.cycles:,} cycles) in {plural(t.launches, 'launch')}"
 
 
 def _kernels(launches: Sequence[LaunchResult]) -> str:
@@ -128,7 +186,7 @@ def _kernels(launches: Sequence[LaunchResult]) -> str:
     return ", ".join(labels[:5]) + more
 
 
-def _by_name(result: Result) -> dict[str, tuple[tuple[LaunchResult, ...], float]]:
+def by_name(result: Result) -> dict[str, tuple[tuple[LaunchResult, ...], float]]:
     found: dict[str, list[tuple[LaunchResult, float]]] = {}
     for x, cycles in zip(result.launches, result.shares, strict=True):
         found.setdefault(x.name, []).append((x, cycles))

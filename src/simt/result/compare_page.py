@@ -8,11 +8,13 @@ from pathlib import Path
 from simt.files import write_text
 from simt.formatting import format_time
 from simt.pages import Bars, Cell, Table, render
-from simt.result.compare import KernelPair, ResultComparison, ratio_text
+from simt.result.compare import KernelPair, ResultComparison, ratio_text, side
 from simt.result.counters import Value
+from simt.result.difference import difference
 from simt.result.launch import LaunchResult
 from simt.result.report import program_name
 from simt.result.result import Result, Totals
+from simt.result.stack import machine_text
 from simt.result.summary import bottleneck
 
 MOST_KERNELS = 25  # shown with their counters and stalls
@@ -38,9 +40,10 @@ _COUNTERS = {
 def page(comparison: ResultComparison) -> str:
     """The page as text."""
     first, second = comparison.first, comparison.second
-    names = [f"{program_name(result)} on {result.machine.name}" for result in (first, second)]
-    if names[0] == names[1]:
-        names = [f"A: {names[0]}", f"B: {names[1]}"]
+    names = [
+        f"{letter}: {program_name(result)} on {machine_text(result.machine)}"
+        for letter, result in (("A", first), ("B", second))
+    ]
     totals = first.totals, second.totals
     longer = f" The first {MOST_LAUNCHES:,}." if len(comparison.launches) > MOST_LAUNCHES else ""
     return render(
@@ -49,11 +52,11 @@ def page(comparison: ResultComparison) -> str:
         about=f"compared with {names[1]}",
         source=f"{first.provenance.input} and {second.provenance.input}",
         tiles=[
-            (f"{totals[0].cycles:,}", "cycles of A"),
-            (f"{totals[1].cycles:,}", "cycles of B"),
-            (ratio_text(comparison.ratio), "B / A"),
             (format_time(totals[0].seconds), "time of A"),
             (format_time(totals[1].seconds), "time of B"),
+            (ratio_text(comparison.ratio), "time of B / A"),
+            (f"{totals[0].cycles:,}", "cycles of A"),
+            (f"{totals[1].cycles:,}", "cycles of B"),
             (f"{len(comparison.launches):,}", "launches that both have"),
         ],
         kernel_table=_kernel_table(comparison),
@@ -81,9 +84,11 @@ def _kernel_table(comparison: ResultComparison) -> Table:
         "kernel",
         "launches A",
         "launches B",
+        "time A",
+        "time B",
+        "B / A",
         "cycles A",
         "cycles B",
-        "B / A",
         "bound in A",
         "bound in B",
     ]
@@ -95,8 +100,9 @@ def _kernel_table(comparison: ResultComparison) -> Table:
             [
                 (comparison.labels[k.name], None),
                 *counts,
-                *cycles,
+                *((format_time(t) if t else "-", t) for t in k.seconds),
                 (ratio_text(k.ratio), k.ratio or 0.0),
+                *cycles,
                 (_bound(k.first), None),
                 (_bound(k.second), None),
             ]
@@ -116,8 +122,16 @@ def _kernel(comparison: ResultComparison, k: KernelPair) -> tuple[str, str, Bars
         a, b = (totals.counters[counter] for totals in k.totals)
         ratio = b / a if a and b and a == a and b == b else None
         rows.append([(what, None), _cell(a), _cell(b), (ratio_text(ratio), ratio or 0.0)])
+    longest = [max(xs, key=lambda x: x.seconds) for xs in (k.first, k.second)]
+    for name, x, y in difference(*longest).parts:
+        ratio = y / x if x and y else None
+        cells = [(format_time(t), t) for t in (x, y)]
+        rows.append(
+            [(f"time of the longest launch: {name}", None), *cells, (ratio_text(ratio), ratio or 0.0)]
+        )
     note = (
-        f"{k.cycles[0]:,.0f} cycles in A, {k.cycles[1]:,.0f} in B ({ratio_text(k.ratio)} times as many). "
+        f"{format_time(k.seconds[0])} ({k.cycles[0]:,.0f} cycles) in A, {format_time(k.seconds[1])} "
+        f"({k.cycles[1]:,.0f} cycles) in B: {ratio_text(k.ratio)} times the time. "
         "Below: what warps were doing, in warp-cycles per instruction."
     )
     return comparison.labels[k.name], note, _stalls(k.totals), Table(["counter", "A", "B", "B / A"], rows)
@@ -153,9 +167,11 @@ def _launch_table(comparison: ResultComparison) -> Table:
         "id B",
         "grid A",
         "grid B",
+        "time A",
+        "time B",
+        "B / A",
         "cycles A",
         "cycles B",
-        "B / A",
         "bound in A",
         "bound in B",
     ]
@@ -170,9 +186,10 @@ def _launch_table(comparison: ResultComparison) -> Table:
                 (str(b.id), float(b.id)),
                 (grids[0], None),
                 (grids[1], None),
+                *((format_time(x.seconds), x.seconds) for x in (a, b)),
+                (ratio_text(pair.ratio), pair.ratio or 0.0),
                 (f"{a.cycles:,}", float(a.cycles)),
                 (f"{b.cycles:,}", float(b.cycles)),
-                (ratio_text(pair.ratio), pair.ratio or 0.0),
                 (bottleneck(a).kind, None),
                 (bottleneck(b).kind, None),
             ]
@@ -197,8 +214,5 @@ def _provenance(first: Result, second: Result) -> dict[str, str]:
     values = {}
     for name, result in (("A", first), ("B", second)):
         p = result.provenance
-        overrides = ", ".join(f"{key}={value}" for key, value in p.overrides.items())
-        values[name] = (
-            f"{p.input}, {p.gpu}{f' with {overrides}' if overrides else ''}, {p.method}, simt {p.version}"
-        )
+        values[name] = f"{side(result)}, {p.method}, simt {p.version}"
     return values

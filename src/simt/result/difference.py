@@ -1,11 +1,17 @@
-"""Explains why one launch is faster than another by the counters in which they differ most."""
+"""Explains why one launch is faster than another: the parts of their times, and the counters that differ
+most."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
+from simt.formatting import format_time, text_table
 from simt.names import short_name
+from simt.pages import notebook
 from simt.result.launch import LaunchResult
+from simt.result.stack import machine_text, times
 from simt.result.summary import bottleneck
 
 # Counters that explain time, with their labels.
@@ -25,11 +31,13 @@ _TOLD = {
 }
 _NOTABLE = 1.15  # ratios closer to 1 explain little
 _MOST = 6
+_MOST_PARTS = 5
+_SMALL = 0.01  # of the longer launch's time: parts that differ by less are not shown
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two launches side by side.
+    """Two launches side by side, by time.
 
     rows: (label, value of the first, value of the second, second / first), largest differences first.
     """
@@ -40,35 +48,67 @@ class Difference:
 
     @property
     def speedup(self) -> float:
-        """Cycles of the first launch divided by those of the second."""
-        return self.first.cycles / self.second.cycles
+        """Time of the first launch divided by that of the second; of cycles, where a clock is not known."""
+        ratio = self.first.seconds / self.second.seconds if self.second.seconds else math.nan
+        return ratio if ratio == ratio else self.first.cycles / self.second.cycles
+
+    @cached_property
+    def names(self) -> tuple[str, str]:
+        """What the sides are called: the kernels, and what tells them apart if those are the same."""
+        a, b = short_name(self.first.name), short_name(self.second.name)
+        machines = self.first.machine, self.second.machine
+        if machines[0] is not None and machines[1] is not None and machines[0].name != machines[1].name:
+            return f"{a} on {machines[0].name}", f"{b} on {machines[1].name}"
+        if a != b:
+            return a, b
+        if self.first.id != self.second.id:
+            return f"{a} ({self.first.id})", f"{b} ({self.second.id})"
+        return f"A: {a}", f"B: {b}"
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, float, float], ...]:
+        """(part of the time, seconds of the first, seconds of the second): those that differ most, first."""
+        a, b = times(self.first), times(self.second)
+        rows = [(name, a.get(name, 0.0), b.get(name, 0.0)) for name in dict.fromkeys([*a, *b])]
+        least = _SMALL * max(self.first.seconds, self.second.seconds, 0.0)
+        shown = [row for row in rows if abs(row[1] - row[2]) >= least]
+        return tuple(sorted(shown, key=lambda row: -abs(row[1] - row[2])))
+
+    @property
+    def verdict(self) -> str:
+        """Which is faster, in a sentence."""
+        a, b = self.names
+        if self.speedup == 1:
+            return f"{a} and {b} take the same time."
+        fast, slow, ratio = (b, a, self.speedup) if self.speedup > 1 else (a, b, 1 / self.speedup)
+        return f"{fast} is {ratio:.2f} times as fast as {slow}."
+
+    @property
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Header and rows: time, cycles, the parts of the time, counters."""
+        sides = self.first, self.second
+        rows = [
+            ["time", *(format_time(x.seconds) for x in sides)],
+            ["cycles", *(f"{x.cycles:,}" for x in sides)],
+        ]
+        rows += [[f"time: {name}", format_time(x), format_time(y)] for name, x, y in self.parts[:_MOST_PARTS]]
+        rows += [[what, _number(x), _number(y)] for what, x, y, _ in self.rows]
+        return ["", *self.names], rows
 
     def __str__(self) -> str:
-        a, b = short_name(self.first.name), short_name(self.second.name)
-        if a == b:
-            a, b = f"{a} ({self.first.id})", f"{b} ({self.second.id})"
-        speedup = self.speedup
-        verdict = (
-            f"{b} is {speedup:.2f} times as fast as {a}"
-            if speedup >= 1
-            else f"{a} is {1 / speedup:.2f} times as fast as {b}"
-        )
-        width = max([len(what) for what, *_ in self.rows] + [len("cycles")])
-        lines = [
-            f"{verdict}.",
-            f"  {'':{width}}  {a[:14]:>14}  {b[:14]:>14}",
-            f"  {'cycles':{width}}  {self.first.cycles:>14,}  {self.second.cycles:>14,}",
-        ]
-        lines += [f"  {what:{width}}  {_number(x):>14}  {_number(y):>14}" for what, x, y, _ in self.rows]
-        lines += [
-            f"  {name} is bound by {bottleneck(launch).kind}."
-            for name, launch in ((a, self.first), (b, self.second))
-        ]
+        header, rows = self.table
+        lines = [self.verdict, *("  " + line for line in text_table(header, rows, (0,)))]
+        for name, launch in zip(self.names, (self.first, self.second), strict=True):
+            machine = "" if launch.machine is None else f", {machine_text(launch.machine)}"
+            lines.append(f"  {name}{machine}: bound by {bottleneck(launch).kind}.")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return notebook(self.verdict, [(*self.table, (0,))])
 
 
 def difference(first: LaunchResult, second: LaunchResult) -> Difference:
-    """Compares two launches, such as two versions of a kernel."""
+    """Compares two launches, such as two versions of a kernel, or one kernel on two GPUs."""
     rows = []
     for counter, what in _TOLD.items():
         x, y = first.counters.get(counter), second.counters.get(counter)

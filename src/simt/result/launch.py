@@ -20,6 +20,8 @@ from simt.written import Amount, Count, Small, WrittenAs, written
 
 if TYPE_CHECKING:
     from simt.power import Energies, LaunchEnergy
+    from simt.result.listing import Lines
+    from simt.result.stack import Part
     from simt.spec.native import NativeSpec, NativeUnit
 
 MaybeNone: TypeAlias = Any
@@ -264,6 +266,27 @@ class LaunchResult:
         if self.machine is None:
             raise PowerError("this launch does not say of which GPU it is; give its Result's `energy`")
         return LaunchEnergy(self, self.energies or load_energies(self.machine.name))
+
+    def lines(self, by: Literal["source", "instruction"] | None = None) -> Lines:
+        """Where its warps waited, those lines first at which they did so longest; `print` shows a table.
+
+        by: lines of source, or instructions; None: lines where they are known.
+        """
+        from simt.result.listing import lines_of
+
+        return lines_of(self, by)
+
+    @property
+    def stack(self) -> tuple[Part, ...]:
+        """Where its time goes: parts whose shares add up to 1, largest first (docs/explain.md)."""
+        from simt.result.stack import stack
+
+        return stack(self)
+
+    def _repr_html_(self) -> str:
+        from simt.result import launch_table
+
+        return launch_table.launch_html(self)
 
     def samples(self) -> list[TimelineSample]:
         """The timeline as rates; empty if there is none."""

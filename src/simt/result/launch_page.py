@@ -35,6 +35,9 @@ def details(x: LaunchResult, listings: list[dict[str, Any]], launches: int = 1) 
         "issue": _rounded(x.counters["smsp__issue_active.avg.pct_of_peak_sustained_active"]),
         "sampled": _sampled(x),
         "why": bottleneck(x).text,
+        "parts": [
+            [part.name, _rounded(100 * part.share), part.meaning] for part in x.stack if part.share >= 0.002
+        ],
         "states": {reason: None if n != n else n for reason, n in x.warp_stalls.items()},
         "schedulers": {reason: sum(row) for reason, row in x.stalls.items()},
         "timeline": _timeline(x, _share(MAX_POINTS, launches, 100)),

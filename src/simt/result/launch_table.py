@@ -10,6 +10,8 @@ from simt.names import short_name
 from simt.pages import notebook
 from simt.result.counters import Value
 from simt.result.launch import LaunchResult
+from simt.result.listing import LEFT as LINE_LEFT
+from simt.result.stack import machine_text
 from simt.result.summary import bottleneck, sentences
 
 if TYPE_CHECKING:
@@ -95,6 +97,23 @@ def launch_text(x: LaunchResult) -> str:
         facts.append(f"{waits[reason] / total:.0%} of waiting is {reason}")
     facts.append(f"bound by {bottleneck(x).kind}")
     return f"LaunchResult({x.id}: {short_name(x.name)}[{grid}, {block}]: {', '.join(facts)})"
+
+
+def launch_html(x: LaunchResult) -> str:
+    """A launch as HTML for a notebook: facts, the parts of its time, the lines at which its warps wait."""
+    grid, block = ("x".join(map(str, sizes)) for sizes in (x.grid, x.block))
+    machine = "" if x.machine is None else f" on {machine_text(x.machine)}"
+    title = (
+        f"{short_name(x.name)}[{grid}, {block}]{machine}: {format_time(x.seconds)} ({cycles_text(x)} cycles)"
+    )
+    parts = [[part.name, f"{part.share:.1%}", part.meaning] for part in x.stack if part.share >= 0.005]
+    lines = x.lines()
+    tables: list[tuple[list[str], list[list[str]], tuple[int, ...]]] = []
+    if parts:
+        tables.append((["part", "of the time", "waiting for"], parts, (0, 2)))
+    if lines:
+        tables.append((*lines.table(8), LINE_LEFT))
+    return notebook(title, tables, [f"Bound by {bottleneck(x).kind}: {bottleneck(x).text}."])
 
 
 def _ipc(x: LaunchResult) -> Value:

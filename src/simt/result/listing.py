@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+from simt.formatting import text_table
+from simt.names import short_name
+from simt.pages import notebook
 
 if TYPE_CHECKING:
     from simt.engine_types import RawInstructions
@@ -42,6 +46,106 @@ class Line:
     @property
     def waiting(self) -> int:
         return sum(self.stalled.values())
+
+
+class Lines(Sequence[Line]):
+    """The lines of a launch at which its warps waited or issued, those with most waiting first: as text, or
+    as HTML in a notebook.
+
+    total: samples of the launch that found a warp waiting.
+    """
+
+    MOST = 20
+
+    def __init__(self, lines: Iterable[Line], kernel: str) -> None:
+        self._lines = sorted(lines, key=lambda line: (-line.waiting, line.place))
+        self.kernel = kernel
+        self.total = sum(line.waiting for line in self._lines)
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Line]: ...
+    def __getitem__(self, at: int | slice) -> Line | Sequence[Line]:
+        return self._lines[at]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def table(self, most: int = MOST) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of at most so many lines: share of all waiting, what for, issued, lanes, text."""
+        rows = []
+        for line in self._lines[:most]:
+            waits = sorted(line.stalled.items(), key=lambda row: (-row[1], row[0]))
+            texts = [f"{state} {n / line.waiting:.0%}" for state, n in waits[:3]] if line.waiting else []
+            lanes = f"{line.threads / line.issued:.1f}" if line.issued and line.threads else "-"
+            share = f"{line.waiting / self.total:.1%}" if self.total else "-"
+            rows.append(
+                [
+                    place_text(line.place),
+                    share,
+                    ", ".join(texts),
+                    f"{line.issued:,}",
+                    lanes,
+                    line.text.strip(),
+                ]
+            )
+        return ["line", "waiting", "for", "issued", "lanes", "text"], rows
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A row per line: place, text, issued, threads, stalled by state, share of all waiting."""
+        return [
+            {
+                "place": list(line.place),
+                "text": line.text,
+                "issued": line.issued,
+                "threads": line.threads,
+                "stalled": line.stalled,
+                "share": line.waiting / self.total if self.total else 0.0,
+            }
+            for line in self._lines
+        ]
+
+    def __str__(self) -> str:
+        if not self._lines:
+            return f"{self.kernel}: no instructions were sampled"
+        header, rows = self.table()
+        rest = len(self) - len(rows)
+        more = [f"  and {rest:,} more lines"] if rest else []
+        return "\n".join(
+            [
+                f"{self.kernel}: where its warps wait",
+                *("  " + x for x in text_table(header, rows, LEFT)),
+                *more,
+            ]
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return notebook(f"{self.kernel}: where its warps wait", [(*self.table(), LEFT)])
+
+
+LEFT = (0, 2, 5)
+"""Columns of `Lines.table` that are text."""
+
+
+def place_text(place: tuple[Any, ...]) -> str:
+    """A line's place as text: `kernel.cu:12`, or a PC."""
+    if len(place) == 1:
+        return f"{place[0]:#06x}"
+    file = str(place[0]).rpartition("/")[2]
+    return f"{file}:{place[1]}" if file else f"line {place[1]}"
+
+
+def lines_of(launch: LaunchResult, by: Literal["source", "instruction"] | None = None) -> Lines:
+    """Lines of source, or instructions; None: lines where they are known."""
+    if by not in (None, "source", "instruction"):
+        raise ValueError(f"by is {by!r}, expected 'source' or 'instruction'")
+    found = [] if by == "instruction" else source_lines(launch)
+    if not found and by != "source":
+        found = instructions(launch)
+    return Lines(found, short_name(launch.name))
 
 
 def source_lines(launch: LaunchResult) -> list[Line]:

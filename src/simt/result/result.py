@@ -37,6 +37,7 @@ from simt.written import Amount, Count, Positive, WrittenAs, written
 if TYPE_CHECKING:
     import polars as pl
 
+    from simt.explain import Explanation
     from simt.power import Energies, ProgramEnergy
 
 SCHEMA = ROWS
@@ -67,6 +68,10 @@ class Provenance:
         Amount | None,
         Meta(description="Host time of full detail, measured or estimated, for a sampled run."),
     ] = None
+    code: Annotated[
+        str,
+        Meta(description="What was executed where there is a choice: PTX, machine code, or a trace."),
+    ] = ""
 
     @property
     def identity(self) -> Annotated[str, Meta(pattern="^([0-9a-f]{64})?$")]:
@@ -75,9 +80,17 @@ class Provenance:
         time.
         """
         keep = asdict(self)
-        for name in ("input", "threads", "wall_seconds", "created", "full_wall_seconds"):
+        for name in ("input", "threads", "wall_seconds", "created", "full_wall_seconds", "code"):
             del keep[name]
         return hashlib.sha256(json.dumps(keep, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def configuration(self) -> str:
+        """What was overridden, the code and the method, as comparisons name them."""
+        parts = [f"{key}={value}" for key, value in self.overrides.items()]
+        return ", ".join(
+            [*parts, *([self.code] if self.code else []), *([self.method] * (self.method != "full"))]
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "identity": self.identity}
@@ -85,7 +98,7 @@ class Provenance:
 
 ProvenanceRecord = written(
     Provenance,
-    optional=["full_wall_seconds"],
+    optional=["full_wall_seconds", "code"],
     derived={"full_wall_seconds": ["identity"]},
     forbid_unknown_fields=True,
 )
@@ -263,6 +276,16 @@ class Result:
         evenly among them.
         """
         return tuple(shares([x.interval for x in self.launches]))
+
+    def explain(self, launch: int | None = None, **options: Any) -> Explanation:
+        """Why a launch takes its time, and what removing each cause would gain: `simt.explain.explain` of
+        this Result, which has the options.
+
+        launch: its id; None: the longest.
+        """
+        from simt.explain import explain
+
+        return explain(self, launch=launch, **options)
 
     def labels(self, width: int = 44) -> dict[str, str]:
         """A short text for each kernel's name, unique within the Result."""

@@ -41,7 +41,8 @@ _LATENCY = {
     "sleeping": ("sleep", "the end of their sleep"),
     "imc_miss": ("constant operands", "constant operands that were not in their cache"),
     "drain": ("stores at exit", "their last stores"),
-    "lg_throttle": ("memory pipeline", "room in the memory pipeline"),
+    "lg_throttle": ("memory pipeline", "room in the pipeline of global and local memory"),
+    "mio_throttle": ("shared-memory pipeline", "room in the pipeline of shared memory"),
     "math_pipe_throttle": ("arithmetic units", "a free arithmetic unit"),
 }
 
@@ -52,6 +53,12 @@ class Bottleneck:
 
     kind: str
     text: str
+
+
+def is_measured(launch: LaunchResult) -> bool:
+    """Whether the launch's own time was simulated, and its SMs' cycles are its own."""
+    active = launch.engine["sm_active_cycles"]
+    return bool(launch.cycles) and active == active and not _mixed(launch)
 
 
 def bottleneck(launch: LaunchResult) -> Bottleneck:

@@ -25,7 +25,7 @@ from simt.errors import (
     SimulationError,
 )
 from simt.host_threads import host_threads
-from simt.options import Options
+from simt.options import ExecutionOptions, Options
 from simt.policy import overrides as policy_overrides
 from simt.progress import Progress, reporter
 from simt.result import Machine, Provenance, Result
@@ -225,6 +225,7 @@ class Session:
             threads=self.threads,
             wall_seconds=0.0,
             created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            code=_code_of(options),
         )
         self.record = Record(
             self.machine,
@@ -624,6 +625,12 @@ class Session:
             warp_instructions=executed,
             running=tuple(self._queued[i].facts.name for i in p["running"] if i in self._queued),
         )
+
+
+def _code_of(options: Options) -> str:
+    if not isinstance(options, ExecutionOptions):
+        return "trace"
+    return "PTX" if options.code == "ptx" else "machine code"
 
 
 def _method_of(controller: Controller | None, options: Options) -> str:

@@ -173,6 +173,7 @@ class NativeSm(TypedDict):
     warp_group_queue: int
     barrier_interval: int
     barrier_latency: int
+    free_barriers: bool
 
 
 class NativeSharedMemory(TypedDict):
@@ -188,6 +189,7 @@ class NativeSharedMemory(TypedDict):
     atomic_interval: int
     operand_bandwidth: int
     wide_accesses_take_wavefronts: bool
+    conflict_free: bool
 
 
 class NativeL1(TypedDict):
@@ -206,6 +208,7 @@ class NativeL1(TypedDict):
     bypass_latency: int
     flush_at_kernel_end: bool
     invalidate_at_membar: bool
+    perfect: bool
 
 
 class NativeLoadStore(TypedDict):
@@ -214,6 +217,7 @@ class NativeLoadStore(TypedDict):
     coalescing_sub_warps: int
     sectored_coalescing: bool
     sub_core_queue: int
+    perfect_coalescing: bool
 
 
 class NativeConstantCache(TypedDict):
@@ -266,6 +270,7 @@ class NativeL2(TypedDict):
     persisting_kib: int
     partitions: int
     far_latency: int
+    perfect: bool
 
 
 class NativeDram(TypedDict):

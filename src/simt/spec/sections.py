@@ -286,6 +286,8 @@ class Sm(Section):
     """From one arrival at a CTA barrier that the SM counts to the next; 0: all at once."""
     barrier_latency: Annotated[int, Quantity("core cycles", 0, 480)] = 0
     """From the last arrival's count until the waiting warps can issue."""
+    free_barriers: Flag = False
+    """Warps of a trace do not wait at CTA barriers, which no GPU does: what waiting there costs."""
 
 
 class SharedMemory(Section):
@@ -311,6 +313,8 @@ class SharedMemory(Section):
     """Operands of warp-group multiplications, less what accesses and bulk copies take; 0: unlimited."""
     wide_accesses_take_wavefronts: Flag
     """64-bit and 128-bit accesses take 2 and 4 passes; false: only the first word counts (Accel-Sim)."""
+    conflict_free: Flag = False
+    """Accesses take as many passes as their words need, whatever the banks: what bank conflicts cost."""
 
 
 class L1(Section):
@@ -342,6 +346,8 @@ class L1(Section):
     """The L1 is invalidated at the end of each kernel."""
     invalidate_at_membar: Flag
     """A memory barrier of GPU scope invalidates the L1."""
+    perfect: Flag = False
+    """Every load and asynchronous copy hits, but for bulk copies: what memory behind the L1 costs."""
 
 
 class LoadStore(Section):
@@ -353,6 +359,8 @@ class LoadStore(Section):
     """Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler)."""
     sub_core_queue: Annotated[int, Quantity("instructions", 0, 1048576)]
     """read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share."""
+    perfect_coalescing: Flag = False
+    """An access has only as many sectors as its bytes fill: what accesses side by side would save."""
 
 
 class ConstantCache(Section):
@@ -442,6 +450,8 @@ class L2(Section):
     """Partitions of the L2, with a longer latency between them."""
     far_latency: Annotated[int, Quantity("L2 cycles", 0, 67108864)]
     """Additional latency of a sector whose home is in another partition."""
+    perfect: Flag = False
+    """Every look-up hits: what device memory costs."""
 
 
 class Dram(Section):

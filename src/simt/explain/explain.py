@@ -1,0 +1,284 @@
+"""`explain`: takes a program, a trace or a Result apart, and simulates its longest launch without each
+cause."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simt.errors import ResultError, SimtError
+from simt.options import DEFAULT_GPU, Code
+from simt.program import SUFFIXES, binds_main, find_program, is_whole, run_program, script_of
+from simt.result import LaunchResult, Result
+from simt.result.stack import stack
+from simt.run.overrides import override_texts
+from simt.simulate import simulate
+from simt.spec import Spec, load_spec
+
+from .bounds import bounds
+from .causes import CAUSES, Cause, Gain
+from .chains import blamed, chains
+from .explanation import Explanation
+
+if TYPE_CHECKING:
+    from simt.gpu import GPU
+
+Program = Callable[["GPU"], object]
+_SPECIFIC = 0.7  # of a general cause's saving: a cause within it that saves as much is named first
+_SAME = 0.01  # relative: a replayed trace that takes another time is said
+
+
+def explain(
+    target: Result | str | os.PathLike[str] | Program,
+    gpu: str | os.PathLike[str] | Spec = DEFAULT_GPU,
+    *,
+    launch: int | None = None,
+    run: Program | None = None,
+    set: Mapping[str, Any] | Iterable[str] | None = None,
+    code: Code = "ptx",
+    driver: Path | None = None,
+    size: int | None = None,
+    threads: int = 1,
+    causes: Collection[str] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Explanation:
+    """Why a launch takes its time, and what would help: the parts of its time, lower bounds by resource, who
+    waits for whom, and the gain of removing each cause, found by simulating the launch again without it.
+
+    target: a Result; or a program, example or workload as for `simt run`, a trace, or a function of a GPU.
+    gpu, set, code: where a target that is no Result is simulated. driver, size: of a program, as for `simt
+    run`.
+    launch: its id; None: the longest.
+    run: what made the Result, if its `provenance.input` is no program that can be run again.
+    threads: host threads. causes: names of those to remove; None: all that the launch has.
+    report: is called with a line before each simulation.
+
+    A program is executed once more to record a trace, on which the simulations without causes run: its values
+    do not change. Raises ResultError for a Result without launches, and SimtError for bad input.
+    """
+    subject = _subject(target, gpu, override_texts(set), code, run, driver, size, threads)
+    result = subject.result
+    if not result.launches:
+        raise ResultError("nothing to explain: the Result has no finished launches")
+    chosen = max(result.launches, key=lambda x: x.cycles) if launch is None else _of_id(result, launch)
+    spec, notes = subject.spec, list(subject.notes)
+    gains: tuple[Gain, ...] = ()
+    if subject.run is not None or subject.trace is not None:
+        wanted = [c for c in CAUSES if causes is None or c.name in causes]
+        with tempfile.TemporaryDirectory(prefix="simt-explain-") as folder:
+            gains = _gains(subject, chosen, wanted, Path(folder), notes, report or (lambda _: None))
+    share = dict(zip((x.id for x in result.launches), result.shares, strict=True))[chosen.id]
+    return Explanation(
+        chosen,
+        share / result.totals.cycles,
+        stack(chosen),
+        () if spec is None else bounds(chosen, spec),
+        chains(chosen),
+        gains,
+        tuple(notes),
+    )
+
+
+def _of_id(result: Result, launch: int) -> LaunchResult:
+    try:
+        return result[launch]
+    except KeyError:
+        ids = [x.id for x in result.launches]
+        raise ResultError(
+            f"launch {launch}: no finished launch has this id; there are {len(ids):,}, from {min(ids)} to "
+            f"{max(ids)}"
+        ) from None
+
+
+@dataclass
+class _Subject:
+    """What is explained. run: executes it again; trace: its trace, if it is one."""
+
+    result: Result
+    spec: Spec | None
+    overrides: dict[str, Any]
+    gpu: str | os.PathLike[str] | Spec
+    code: Code
+    threads: int
+    run: Program | None = None
+    trace: Path | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def _subject(
+    target: Result | str | os.PathLike[str] | Program,
+    gpu: str | os.PathLike[str] | Spec,
+    overrides: dict[str, Any],
+    code: Code,
+    run: Program | None,
+    driver: Path | None,
+    size: int | None,
+    threads: int,
+) -> _Subject:
+    if isinstance(target, Result):
+        return _of_result(target, run, threads)
+    spec = load_spec(gpu, overrides)
+    if callable(target):
+        return _Subject(
+            _timed(target, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, target
+        )
+    path = Path(target)
+    found = find_program(path)
+    if found is None:
+        result = simulate(path, gpu=gpu, set=overrides, threads=threads)
+        return _Subject(result, spec, overrides, gpu, code, threads, trace=path)
+    if isinstance(found, Path) and is_whole(found, driver):
+        raise SimtError(
+            f"{path}: a program with its own `main`: save its Result by `simt exec --output DIR`, and "
+            f"explain that"
+        )
+
+    def again(device: GPU) -> None:
+        run_program(found, device, driver, size)
+
+    return _Subject(_timed(again, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, again)
+
+
+def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
+    p, spec, notes = result.provenance, None, []
+    try:
+        spec = load_spec(p.gpu, p.overrides)
+        if spec.hash != p.spec_hash:
+            spec = None
+    except SimtError:
+        pass
+    if spec is None:
+        notes.append(
+            f"{p.gpu}: the specification that the Result was simulated with is not here, so there are "
+            f"neither lower "
+            "bounds nor gains"
+        )
+    code: Code = "sass" if p.code == "machine code" else "ptx"
+    found = _Subject(result, spec, dict(p.overrides), p.gpu, code, threads, run, notes=notes)
+    if run is None and spec is not None:
+        path = Path(p.input)
+        if p.code == "trace" and path.exists():
+            found.trace = path
+        elif path.suffix in SUFFIXES and path.exists() and not is_whole(path) and _has_main(path):
+            found.run = lambda device: run_program(path, device)
+        elif not path.suffix and (program := _named(path)) is not None:
+            found.run = lambda device: run_program(program, device)
+        else:
+            notes.append(
+                f"{p.input}: what made the Result cannot be run again from here, so causes are not removed: "
+                f"give "
+                "`run`, or explain the program"
+            )
+    if spec is None:
+        found.run = found.trace = None
+    return found
+
+
+def _has_main(path: Path) -> bool:
+    try:
+        return binds_main(script_of(path, None))
+    except SimtError:
+        return False
+
+
+def _named(path: Path) -> Any:
+    try:
+        return find_program(path)
+    except SimtError:
+        return None
+
+
+def _timed(
+    run: Program, gpu: str | os.PathLike[str] | Spec, overrides: dict[str, Any], code: Code, threads: int
+) -> Result:
+    from simt.gpu import GPU
+
+    device = GPU(gpu, set=overrides, code=code, threads=threads)
+    run(device)
+    return device.result()
+
+
+def _record(subject: _Subject, path: Path, converged: bool) -> Path:
+    from simt.gpu import GPU
+
+    assert subject.run is not None
+    device = GPU(
+        subject.gpu, set=subject.overrides, code=subject.code, functional=True, threads=subject.threads
+    )
+    with device.trace(path, converged=converged), contextlib.redirect_stdout(io.StringIO()):
+        subject.run(device)
+    return path
+
+
+def _gains(
+    subject: _Subject,
+    launch: LaunchResult,
+    wanted: Iterable[Cause],
+    folder: Path,
+    notes: list[str],
+    report: Callable[[str], None],
+) -> tuple[Gain, ...]:
+    assert subject.spec is not None
+    if subject.trace is not None:
+        trace = subject.trace
+    else:
+        report("recording a trace")
+        trace = _record(subject, folder / "trace.simt", converged=False)
+
+    def cycles(overrides: Mapping[str, Any], of: Path) -> int:
+        result = simulate(
+            of,
+            gpu=subject.gpu,
+            set={**subject.overrides, **overrides},
+            threads=subject.threads,
+            launches=[launch.id],
+        )
+        return result[launch.id].cycles
+
+    report("simulating the trace")
+    before = cycles({}, trace)
+    if abs(before - launch.cycles) > _SAME * launch.cycles:
+        notes.append(
+            f"the launch takes {before:,} cycles when its trace is replayed and {launch.cycles:,} in the "
+            f"Result: "
+            "gains are of the replayed one"
+        )
+    found: list[Gain] = []
+    for cause in wanted:
+        overrides = cause.removed(subject.spec) if cause.occurs(launch) else None
+        if overrides is None:
+            continue
+        of = trace
+        try:
+            if cause.converged:
+                if subject.run is None:
+                    notes.append(f"{cause.name}: cannot be removed from a trace; explain the program")
+                    continue
+                of = _record(subject, folder / "converged.simt", converged=True)
+            report(f"simulating without {cause.name}")
+            after = cycles(overrides, of)
+        except SimtError as error:
+            notes.append(f"{cause.name}: could not be removed: {error}")
+            continue
+        found.append(Gain(cause, after, before / max(1, after), blamed(launch, cause.states, cause.opcodes)))
+    return tuple(_ordered(found))
+
+
+def _ordered(gains: list[Gain]) -> list[Gain]:
+    """Largest first; but a cause within a more general one before that, if it saves nearly as much."""
+    order = sorted(gains, key=lambda g: -g.speedup)
+    by_name = {g.cause.name: g for g in gains}
+    for gain in sorted(gains, key=lambda g: g.speedup):
+        general = by_name.get(gain.cause.within)
+        if general is None or order.index(gain) < order.index(general):
+            continue
+        if gain.saved >= _SPECIFIC * general.saved > 0:
+            order.remove(gain)
+            order.insert(order.index(general), gain)
+    return order

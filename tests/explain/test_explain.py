@@ -1,0 +1,136 @@
+"""Explanations: what is removed is what was put in, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import simt
+from simt.cli import app
+from simt.errors import ResultError
+from simt.explain import bounds, chains, explain
+from simt.spec import load_spec
+
+SOURCE = """
+extern "C" __global__ void conflicts(float* out, int stride) {
+  __shared__ float s[33 * 32];
+  for (int i = threadIdx.x; i < 1056; i += blockDim.x) s[i] = i;
+  __syncthreads();
+  float sum = 0;
+#pragma unroll 1
+  for (int k = 0; k < 64; ++k) sum += s[threadIdx.x % 32 * stride + k % 32];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+extern "C" __global__ void apart(float* out, const float* in) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = in[i * 16] + 1;
+}
+"""
+GPU = "gtx1650"
+
+
+def conflicts(gpu: simt.GPU, stride: int = 32) -> None:
+    gpu.compile(SOURCE).conflicts[14, 256](np.zeros(14 * 256, np.float32), stride)
+
+
+def apart(gpu: simt.GPU) -> None:
+    n = 14 * 1024
+    gpu.compile(SOURCE).apart[n // 256, 256](np.zeros(n, np.float32), np.ones(16 * n, np.float32))
+
+
+@pytest.mark.slow
+def test_bank_conflicts_are_named_first_and_their_gain_is_that_of_padding() -> None:
+    found = explain(conflicts, GPU, causes=["bank conflicts", "shared memory", "barriers"])
+    assert found.gains[0].cause.name == "bank conflicts"
+    assert found.gains[0].lines == ("kernel.cu:8",)
+    padded = simt.GPU(GPU)
+    conflicts(padded, 33)
+    assert found.gains[0].speedup == pytest.approx(found.launch.cycles / padded.launches[0].cycles, rel=0.05)
+    assert found.sentences[0].startswith("Bank conflicts at kernel.cu:8: without, the launch takes")
+    assert found.sentences[0] in str(found) and found.sentences[0] in found.page()
+    assert sum(part.share for part in found.parts) == pytest.approx(1)
+    assert json.loads(json.dumps(found.to_json()))["gains"][0]["cause"] == "bank conflicts"
+
+
+def test_sectors_that_are_not_filled_are_removed() -> None:
+    gpu, ideal = simt.GPU(GPU), simt.GPU(GPU, set={"load_store.perfect_coalescing": True})
+    for each in (gpu, ideal):
+        apart(each)
+    loaded = [each.launches[0].engine["global_load_sectors"] for each in (gpu, ideal)]
+    assert loaded == [14 * 1024 * 4 * 16 // 32 // 4 * 2, 14 * 1024 * 4 // 32]  # a sector a lane; four a warp
+    stored = [each.launches[0].engine["global_store_sectors"] for each in (gpu, ideal)]
+    assert stored[0] == stored[1] == 14 * 1024 * 4 // 32
+    assert ideal.launches[0].cycles < gpu.launches[0].cycles
+
+
+def test_a_cause_that_the_launch_does_not_have_is_not_simulated() -> None:
+    said: list[str] = []
+    found = explain(apart, GPU, causes=["bank conflicts", "barriers", "atomics"], report=said.append)
+    assert found.gains == () and not any("without" in text for text in said)
+
+
+def test_bounds_are_work_by_rate() -> None:
+    gpu = simt.GPU(GPU)
+    conflicts(gpu)
+    launch, spec = gpu.launches[0], load_spec(GPU)
+    found = {bound.resource: bound.cycles for bound in bounds(launch, spec)}
+    passes = launch.engine["shared_wavefronts"] * spec.shared_memory.pass_interval
+    assert found["shared memory"] == passes / 14
+    assert found["issue"] == launch.warp_instructions / (14 * 4)
+    assert all(cycles <= launch.cycles for cycles in found.values())
+
+
+def test_a_chain_leads_from_the_addition_to_the_load() -> None:
+    gpu = simt.GPU(GPU)
+    apart(gpu)
+    first = chains(gpu.launches[0])[0]
+    assert first.links[0].state == "long_scoreboard" and first.links[0].opcode.startswith("FADD")
+    assert first.links[1].opcode.startswith("LDG") and first.links[1].place == "kernel.cu:13"
+
+
+def test_a_result_without_its_program_has_no_gains(tmp_path: Path) -> None:
+    gpu = simt.GPU(GPU)
+    conflicts(gpu)
+    result = gpu.result()
+    found = result.explain()
+    assert found.gains == () and found.bounds and "cannot be run again" in found.notes[0]
+    assert result.explain(run=conflicts, causes=["bank conflicts"]).gains
+    with pytest.raises(
+        ResultError, match="launch 7: no finished launch has this id; there are 1, from 1 to 1"
+    ):
+        result.explain(launch=7)
+    saved = result.save(tmp_path / "result")
+    told = CliRunner().invoke(app, ["explain", str(saved), "--json", "-", "--quiet"])
+    assert json.loads(told.stdout)["launch"] == 1
+
+
+def test_removed_causes_do_not_change_values() -> None:
+    free = {
+        "sm.free_barriers": True,
+        "shared_memory.conflict_free": True,
+        "l1.perfect": True,
+        "l2.perfect": True,
+    }
+    out = [np.zeros(256, np.float32) for _ in range(2)]
+    for array, overrides in zip(out, ({}, free), strict=True):
+        simt.GPU(GPU, set=overrides).compile(SOURCE).conflicts[1, 256](array, 32)
+    assert out[0].any() and np.array_equal(*out)
+
+
+def test_a_converged_trace_has_the_lanes_of_full_warps(tmp_path: Path) -> None:
+    source = """extern "C" __global__ void half(float* out) {
+      float v = threadIdx.x;
+      if (threadIdx.x % 2) { for (int k = 0; k < 64; ++k) v = v * v + 1; } else { for (int k = 0; k < 64;
+      ++k) v = v * v - 1; } out[threadIdx.x] = v;
+    }"""
+    counts = []
+    for converged in (False, True):
+        gpu = simt.GPU(GPU, functional=True)
+        with gpu.trace(tmp_path / f"{converged}.simt", converged=converged):
+            gpu.compile(source).half[1, 32](np.zeros(32, np.float32))
+        counts.append(simt.simulate(tmp_path / f"{converged}.simt", gpu=GPU).launches[0].warp_instructions)
+    assert 0.45 * counts[0] < counts[1] < 0.6 * counts[0]
