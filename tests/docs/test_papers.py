@@ -87,9 +87,9 @@ def test_a_part_goes_on_where_it_was_stopped(frame: ModuleType, tmp_path: Path, 
     monkeypatch.setattr(frame.time, "monotonic", lambda: next(clock, 90.0))
     frame.measure(own, part, 1.0)  # after `a`, the minute is over
     monkeypatch.setattr(frame.time, "monotonic", real)
-    assert made == ["a"] and "time for this part was over: b" in frame.page(own)
+    assert made == ["a"] and "Not measured within the time for this part: b." in frame.page(own)
     frame.measure(own, part, 1.0)
     assert made == ["a", "b"] and own.frame("one")["key"].to_list() == ["a", "b"]
     text = frame.page(own)
-    assert "2 rows of one" in text and "time for this part" not in text
+    assert "2 rows of one" in text and "Not measured within" not in text
     assert frame.digest(own.data("one")) in text and "| Table 1 | there | here | [One](#one); `own.py one` |" in text

@@ -41,6 +41,10 @@ WORK = ROOT / "build" / "papers"
 Rows = list[dict[str, Any]]
 
 
+class NotMeasured(Exception):
+    """A piece could not be measured: why."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Something that is measured, and what it shows.
@@ -119,13 +123,18 @@ class Steps:
             write_text(self._file, json.dumps(self._stamp) + "\n")
 
     def rows(self, key: str, make: Callable[[], Rows]) -> Rows:
-        """The rows of one piece, made now unless they are there; none if there is no time for it."""
+        """The rows of one piece, made now unless they are there; none if it cannot be, or there is no time."""
         if key not in self._done:
             if time.monotonic() > self.until:
                 self.missing.append(key)
                 return []
             start = time.monotonic()
-            self._done[key] = make()
+            try:
+                self._done[key] = make()
+            except NotMeasured as error:
+                self.missing.append(f"{key} ({error})")
+                print(f"  {self.part}: {key}: {error}", flush=True)
+                return []
             with self._file.open("a") as file:
                 file.write(json.dumps([key, self._done[key]]) + "\n")
             print(f"  {self.part}: {key}: {time.monotonic() - start:.1f} s", flush=True)
@@ -213,7 +222,7 @@ def page(paper: Paper, draw: bool = True) -> str:
         about, mark = pl.read_parquet_metadata(path), digest(path)
         lines += [part.show(Section(paper, part.name, mark, draw), pl.read_parquet(path)).strip(), ""]
         if about["missing"]:
-            lines += [f"Not measured, as the time for this part was over: {about['missing']}.", ""]
+            lines += [f"Not measured within the time for this part: {about['missing']}.", ""]
         lines.append(
             f"*`{path.relative_to(PAPERS)}` ({mark}): {about['date']}, commit {about['commit']}, {about['machine']}.*"
         )

@@ -39,16 +39,23 @@ def sources() -> Path:
 
 
 @cache
-def rows() -> Sequence[Row]:
-    """Those of Accel-Sim's V100 table (ISCA'20, table VIII), the shortest first."""
-    found = [recipe for recipe in read_recipes(RECIPES, "qv100") if recipe.table.file.startswith("accel-sim")]
-    return sorted((row for recipe in found for row in rows_of(recipe, None, sources())), key=lambda row: row.measured)
+def rows(table: str = "accel-sim") -> Sequence[Row]:
+    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), or another."""
+    found = [recipe for recipe in read_recipes(RECIPES, "qv100") if recipe.table.file.startswith(table)]
+    measured = Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
+    return sorted((row for recipe in found for row in rows_of(recipe, measured, sources())), key=lambda row: row.measured)
 
 
-def simulate(row: Row, gpu: str, limit: float, values: Mapping[str, Any] | None = None, **options: Any) -> Run:
-    """One program on one GPU. limit: seconds. values: of the specification. options: of `simt.exec.run`."""
+def simulate(
+    row: Row, gpu: str, limit: float, values: Mapping[str, Any] | None = None, code: str = "", **options: Any
+) -> Run:
+    """One program on one GPU.
+
+    limit: seconds. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs` does.
+    options: of `simt.exec.run`.
+    """
     spec = load_spec(gpu, dict(values or {}))
-    setting = Setting(WORK / "programs", sources(), recommended_code(spec), limit, values)
+    setting = Setting(WORK / "programs", sources(), code or recommended_code(spec), limit, values)
     row = replace(row, recipe=replace(row.recipe, gpu=gpu))
     start = time.monotonic()
     try:
