@@ -16,7 +16,7 @@ TORCH = torch==2.13.0+cpu triton==3.9.*
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
 .PHONY: demo documents site test wheel lint tidy generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
-  clean simt
+  clean simt papers
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
 	$(BIN)/simt run examples/demo --gpu qv100 --timeline 200 --output out/demo
@@ -118,6 +118,10 @@ fuzz: $(VENV)/.tested  ## libFuzzer on what reads traces and PTX; needs clang++
 
 bench: $(VENV)/.tested  ## instructions of the host, against benchmarks/history.csv; needs valgrind
 	$(BIN)/python benchmarks/bench.py
+
+PAPERS ?= pka stem photon accel-sim lew
+papers: $(VENV)/.tested  ## measures what docs/papers shows, and writes its pages: 2 hours; PAPERS="pka photon" for some
+	set -e; for paper in $(PAPERS); do $(BIN)/python docs/papers/scripts/$$(echo $$paper | tr - _).py; done
 
 dev: $(VENV)/.tools  ## editable installation that rebuilds the engine when simt is imported
 	$(PIP) -C editable.rebuild=true -C build-dir=build/editable -e '.[test]'

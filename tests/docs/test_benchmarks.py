@@ -11,7 +11,12 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = [ROOT / "benchmarks", ROOT / "docs" / "records" / "scripts", ROOT / "validation"]
+FOLDERS = [
+    ROOT / "benchmarks",
+    ROOT / "docs" / "records" / "scripts",
+    ROOT / "docs" / "papers" / "scripts",
+    ROOT / "validation",
+]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +30,7 @@ def bench() -> ModuleType:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
 def test_every_script_can_be_imported(folder: Path) -> None:
     """What simt has renamed is found here, before a script is needed."""
     names = sorted(file.stem for file in folder.glob("*.py"))

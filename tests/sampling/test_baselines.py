@@ -8,7 +8,7 @@ import pytest
 
 from simt.errors import PlanError
 from simt.profile import Profile
-from simt.sampling import FirstN, Random, check_sampler
+from simt.sampling import FirstN, Random, SingleIteration, check_sampler
 from simt.sampling.columns import LANES, THREAD_INSTRUCTIONS, WARP_INSTRUCTIONS
 
 
@@ -126,3 +126,41 @@ def test_horvitz_thompson_passes_the_common_check() -> None:
     check_sampler(Random(0.37, weight="horvitz-thompson"), exact=False)
     with pytest.raises(AssertionError, match="20 launches that are alike add up to"):
         check_sampler(Random(0.37, weight="horvitz-thompson"))
+
+
+def launches(names: str, **columns: list[float]) -> Profile:
+    n = len(names)
+    given = {"duration_ns": [float(i + 1) for i in range(n)], **columns}
+    return Profile(pl.DataFrame({"launch": range(n), "name": list(names), **given}))
+
+
+@pytest.mark.parametrize(
+    ("names", "loop", "rows", "weights"),
+    [
+        ("xabcabcabcy", (3, 1, 10), [0, 1, 2, 3, 10], [1, 3, 3, 3, 1]),
+        ("abbbabbbabbb", (4, 0, 12), [0, 1, 2, 3], [3, 3, 3, 3]),  # the outer of two loops
+        ("aaaa", (1, 0, 4), [0], [4]),  # of several periods, the shortest
+        ("ababa", (2, 0, 5), [0, 1], [3, 2]),  # an iteration that is not complete
+        ("abcd", (0, 0, 0), [0, 1, 2, 3], [1, 1, 1, 1]),
+        ("a", (0, 0, 0), [0], [1]),
+    ],
+)
+def test_one_iteration_stands_for_all(
+    names: str, loop: tuple[int, int, int], rows: list[int], weights: list[int]
+) -> None:
+    sampler = SingleIteration().fit(launches(names))
+    assert (sampler.period_, sampler.begin_, sampler.end_) == loop
+    assert sampler.plan_.launches["launch"].to_list() == rows
+    assert sampler.plan_.launches["weight"].to_list() == weights
+
+
+def test_another_iteration_and_launches_of_another_size() -> None:
+    second = SingleIteration(iteration=1).fit_plan(launches("xabcabcabcy"))
+    assert second.launches["launch"].to_list() == [0, 4, 5, 6, 10]
+    assert second.estimated_ns == 1 + 3 * (5 + 6 + 7) + 11
+    sizes = launches("aaaaaa", grid_x=[1, 2, 1, 2, 1, 2])
+    assert SingleIteration().fit(sizes).period_ == 2
+    assert SingleIteration(longest=1).fit(sizes).period_ == 0
+    with pytest.raises(PlanError, match="iteration is 3, expected one of 0 to 2"):
+        SingleIteration(iteration=3).fit(launches("xabcabcabcy"))
+    check_sampler(SingleIteration())

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from simt.errors import ProfileError
 from simt.profile.profile import COLUMNS, Profile
+
+if TYPE_CHECKING:
+    from simt.result import Result
 
 
 def read_result(path: Path, process: int | None) -> Profile:
@@ -21,6 +25,11 @@ def read_result(path: Path, process: int | None) -> Profile:
     result = Result.load(path)
     if process is not None:
         raise ProfileError(f"{path}: a Result has no processes")
+    return profile_of(result, str(path))
+
+
+def profile_of(result: Result, source: str = "result") -> Profile:
+    """The same of a Result that is there. source: its name in messages. Raises ProfileError."""
     rows = []
     for launch in result.launches:
         clock = launch.clock_khz
@@ -42,11 +51,11 @@ def read_result(path: Path, process: int | None) -> Profile:
         }
         rows.append(row)
     if not rows:
-        raise ProfileError(f"{path}: a Result without launches")
+        raise ProfileError(f"{source}: a Result without launches")
     warnings = list(result.warnings)
     if result.status != "complete":
         warnings.append(
             f"the Result is not complete ({result.status}): {len(result.unfinished)} launches missing"
         )
     frame = pl.DataFrame(rows, infer_schema_length=None)
-    return Profile(frame, result.machine.name, str(path), (), tuple(warnings))
+    return Profile(frame, result.machine.name, source, (), tuple(warnings))

@@ -15,6 +15,7 @@ try:
     from simt.sampling.root import Root
     from simt.sampling.sampler import Choice, Sampler
     from simt.sampling.sieve import Sieve
+    from simt.sampling.single_iteration import SingleIteration
     from simt.sampling.stem import Stem
     from simt.sampling.tbpoint import TBPoint
     from simt.sampling.two_level import TwoLevel
@@ -34,6 +35,7 @@ __all__ = [
     "Sampler",
     "SamplerComparison",
     "Sieve",
+    "SingleIteration",
     "Stem",
     "TBPoint",
     "TwoLevel",

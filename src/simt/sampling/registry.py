@@ -13,6 +13,7 @@ from simt.sampling.sampler import Sampler
 # Method -> class. Imported on demand: scikit-learn's models take a second to load.
 METHODS = {
     "first-n": "simt.sampling.first_n:FirstN",
+    "single-iteration": "simt.sampling.single_iteration:SingleIteration",
     "random": "simt.sampling.random_sample:Random",
     "pks": "simt.sampling.pks:PKS",
     "two-level": "simt.sampling.two_level:TwoLevel",

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -37,6 +37,9 @@ from simt.sass.disassembler import is_installed
 from simt.spec import Spec, load_spec
 from simt.validate.correlate import CYCLES, Correlation, MeasuredProgram, correlate
 from simt.validate.recipes import OWN, End, Recipe, Row, folder_of
+
+if TYPE_CHECKING:
+    from simt.exec import Finished
 
 RECORD = Path(__file__).with_name("whole_programs.csv")
 """Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
@@ -302,15 +305,26 @@ def prepare(recipe: Recipe, out: Path, sources: Path | None) -> Path:
     return folder
 
 
-def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[str, list[LaunchResult]]:
-    """Runs a program: status of its row, and the timed launches."""
+def _options(row: Row, setting: Setting) -> dict[str, Any]:
+    """Options of a run that the row and the setting say."""
+    return {
+        "code": setting.code,
+        "threads": setting.threads,
+        "timeout": setting.limit,
+        "set": {**(setting.set or {}), **row.recipe.set},
+        "plan": set(row.recipe.timed) or None,
+    }
+
+
+def run_program(row: Row, program: Path, spec: Spec, setting: Setting, **options: Any) -> tuple[Finished, Path]:
+    """Runs a compiled program as its row says: what came out, and the file with what the program printed.
+
+    options: further ones of `simt.exec.run`. Raises SimtError.
+    """
     from simt.exec import run
 
     recipe, folder = row.recipe, setting.out
-    options: dict[str, Any] = {"code": setting.code, "threads": setting.threads, "timeout": setting.limit}
-    options |= {"set": {**(setting.set or {}), **recipe.set}, "plan": set(recipe.timed) or None}
-    if recipe.in_python:
-        return _simulated_python(row, program, options)
+    given = {**_options(row, setting), **options}
     if recipe.inputs:
         folder = prepare(recipe, folder.resolve(), setting.sources) / recipe.folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -318,12 +332,20 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
         folder = folder_of(recipe.source, recipe, setting.sources) / recipe.folder
     name = f"{recipe.suite} {row.name}.txt".replace("/", "-").replace(" ", "_")
     log = setting.out.resolve() / "logs" / name
-    log.parent.mkdir(exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
     command: list[str | Path] = ["sh", "-c", _SHELL, "sh", folder.resolve(), log, program, *row.arguments]
     if setting.code == "ptx" and spec.sm_version < LEAST_ARCH:  # else it would refuse nvcc's PTX
-        options["set"]["sm_version"] = LEAST_ARCH
+        given["set"]["sm_version"] = LEAST_ARCH
+    return run(command, recipe.gpu, **given), log
+
+
+def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[str, list[LaunchResult]]:
+    """Runs a program: status of its row, and the timed launches."""
+    recipe = row.recipe
+    if recipe.in_python:
+        return _simulated_python(row, program, setting)
     try:
-        finished = run(command, recipe.gpu, **options)
+        finished, log = run_program(row, program, spec, setting)
     except SimtError as error:
         return f"failed: {error}", []
     launches = [launch for result in finished.results for launch in timed_launches(result, recipe)]
@@ -336,9 +358,10 @@ def _simulated(row: Row, program: Path, spec: Spec, setting: Setting) -> tuple[s
     return _status(launches, recipe), launches
 
 
-def _simulated_python(row: Row, program: Path, options: dict[str, Any]) -> tuple[str, list[LaunchResult]]:
+def _simulated_python(row: Row, program: Path, setting: Setting) -> tuple[str, list[LaunchResult]]:
     from simt.gpu import GPU
 
+    options = _options(row, setting)
     try:
         gpu = GPU(row.recipe.gpu, **options)
         runpy.run_path(str(program))["run"](gpu, *row.arguments)

@@ -1,0 +1,535 @@
+"""Photon (Liu, Sun, Carlson, MICRO 2023): its tables and figures on simt. See papers.py for the arguments.
+
+A run is measured as docs/records/scripts/photon_study.py does, which has larger sizes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from papers import ROOT, Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
+
+from simt.control import GO_ON, Controller, Decision, Interval, LaunchView, TBPointRegions
+from simt.control.photon import Photon, PublishedPhoton
+from simt.control.photon.analysis import LaunchAnalysis
+from simt.gpu import GPU
+from simt.plots import SERIES
+from simt.workloads import WORKLOADS
+
+sys.path.insert(0, str(ROOT / "docs" / "records" / "scripts"))
+import photon_study
+
+photon_study.METHODS |= {
+    "tbpoint": TBPointRegions,
+    "photon:kernel+warp": lambda: Photon(["kernel", "warp"]),
+    "photon-published": PublishedPhoton,
+}
+KERNELS = {
+    "relu": (1 << 18, 1 << 20), "fir": (1 << 16, 1 << 18), "convolution": (1 << 10, 1 << 12), "aes": (1 << 19, 1 << 20),
+    "matmul": (1 << 15,), "spmv": (1 << 13, 1 << 14), "pagerank": (1 << 12,),
+}  # fmt: skip
+"""SC is `convolution`, MM `matmul`, PR `pagerank`."""
+GPUS = {"r9nano": "R9 Nano", "mi100": "MI100", "qv100": "V100"}
+TOGETHER = ("pka", "pka:artifact", "tbpoint", "photon-published", "photon")
+LEVELS = ("photon:block", "photon:warp", "photon:kernel", "photon")
+NETWORKS = {"resnet18": 64, "resnet34": 64, "resnet50": 32, "resnet101": 32, "resnet152": 32, "vgg16": 64, "vgg19": 64}
+"""Sides of the image; the paper's is 224."""
+NETWORK_METHODS = ("photon:kernel", "photon:kernel+warp", "photon", "photon-published")
+
+
+def measured(gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows:
+    """A case in full and with each method."""
+    found: Rows = []
+    for method in ("full", *methods):
+        row = photon_study.measure(gpu, workload, size, method, 1)
+        about = {"gpu": gpu, "workload": workload, "size": size, "method": method}
+        found.append(
+            about
+            | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
+            | {"launches": [cycles for _, cycles, _ in row["launches"]],
+               "names": [name for name, _, _ in row["launches"]], "full": row["decisions"].get("full", 0)}
+        )  # fmt: skip
+    return found
+
+
+def frame_of(found: Rows) -> pl.DataFrame:
+    """With error and speedup against full detail."""
+    frame = pl.DataFrame(found, infer_schema_length=None)
+    keys = ["gpu", "workload", "size"]
+    full = frame.filter(method="full").select(
+        *keys, pl.col("cycles").alias("true"), pl.col("processor_seconds").alias("seconds"), pl.col("values").alias("same")
+    )
+    joined = frame.join(full, on=keys, maintain_order="left").with_columns(
+        (pl.col("cycles") / pl.col("true") - 1).alias("error"),
+        (pl.col("seconds") / pl.col("processor_seconds")).alias("speedup"),
+        (pl.col("values") == pl.col("same")).alias("equal"),
+    )
+    return joined.drop("true", "seconds", "values", "same")
+
+
+def measure_kernels(steps: Steps) -> pl.DataFrame:
+    found: Rows = []
+    for gpu in GPUS:
+        for name, sizes in KERNELS.items():
+            for size in sizes if gpu == "r9nano" else sizes[:1]:
+                methods = dict.fromkeys([*TOGETHER, *LEVELS] if gpu == "r9nano" else ["pka", "photon"])
+                found += steps.rows(f"{gpu} {name}:{size}", partial(measured, gpu, name, size, list(methods)))
+    return frame_of(found)
+
+
+def measure_networks(steps: Steps) -> pl.DataFrame:
+    found: Rows = []
+    for name, size in NETWORKS.items():
+        found += steps.rows(f"{name}:{size}", partial(measured, "r9nano", name, size, NETWORK_METHODS))
+    return frame_of(found)
+
+
+def summary(frame: pl.DataFrame, methods: Sequence[str]) -> list[list[object]]:
+    lines: list[list[object]] = []
+    for gpu in frame["gpu"].unique(maintain_order=True):
+        for method in methods:
+            mine = frame.filter(gpu=gpu, method=method)
+            if len(mine):
+                lines.append(
+                    [GPUS[gpu], method, len(mine), percent(mine["error"].abs().mean()), percent(mine["error"].abs().max()),
+                     times(float(np.exp(np.log(mine["speedup"].to_numpy()).mean()))), times(mine["speedup"].max())]
+                )  # fmt: skip
+    return lines
+
+
+SUMMARY = ("GPU", "method", "cases", "mean error", "largest", "speedup, geometric", "largest")
+
+
+def cases(frame: pl.DataFrame, methods: Sequence[str]) -> str:
+    lines = []
+    for full in frame.filter(method="full").iter_rows(named=True):
+        cells = []
+        for method in methods:
+            mine = frame.filter(gpu=full["gpu"], workload=full["workload"], size=full["size"], method=method)
+            cells.append(f"{100 * mine['error'][0]:+.1f} %, {mine['speedup'][0]:.1f} x" if len(mine) else "")
+        lines.append([GPUS[full["gpu"]], f"`{full['workload']}` {full['size']:,}", f"{full['cycles']:,}",
+                      f"{full['processor_seconds']:.1f}", *cells])  # fmt: skip
+    return table(["GPU", "case", "cycles", "s", *methods], lines)
+
+
+def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
+    """Cycles (lines) and seconds (bars) by size, a panel for each workload, as Figures 13 to 16."""
+    names = frame["workload"].unique(maintain_order=True).to_list()
+    columns = min(4, len(names))
+    figure, plots = plt.subplots(-(-len(names) // columns), columns, figsize=(11, 2.8 * -(-len(names) // columns)),
+                                 squeeze=False)  # fmt: skip
+    colours = dict(zip(methods, SERIES.values(), strict=False))
+    for axes in plots.ravel()[len(names) :]:
+        axes.remove()
+    for axes, name in zip(plots.ravel(), names, strict=False):
+        sizes = sorted(frame.filter(workload=name)["size"].unique())
+        right = axes.twinx()
+        for k, method in enumerate(methods):
+            mine = {row["size"]: row for row in frame.filter(workload=name, method=method).iter_rows(named=True)}
+            x = [i for i, size in enumerate(sizes) if size in mine]
+            rows = [mine[sizes[i]] for i in x]
+            width = 0.8 / len(methods)
+            right.bar([i + width * (k - len(methods) / 2 + 0.5) for i in x], [r["processor_seconds"] for r in rows], width,
+                      color=colours[method], alpha=0.45)  # fmt: skip
+            axes.plot(x, [r["cycles"] / 1e3 for r in rows], "o-", color=colours[method], ms=3, lw=1, label=method)
+        best = frame.filter(workload=name, method=methods[-1])["speedup"].max()
+        axes.set_title(f"{name} ({best:.1f} x)", fontsize=8)
+        axes.set_xticks(range(len(sizes)), [photon_study.short(size) for size in sizes], fontsize=7)
+        axes.tick_params(axis="y", labelsize=6)
+        right.tick_params(axis="y", labelsize=6)
+        axes.set_ylim(bottom=0)
+        axes.set_zorder(2)
+        axes.patch.set_visible(False)
+    plots[0, 0].set_ylabel("thousand cycles (lines)", fontsize=7)
+    handles, labels = plots[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(methods), fontsize=8)
+    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    return figure
+
+
+def show_kernels(section: Section, frame: pl.DataFrame) -> str:
+    nano, methods = frame.filter(gpu="r9nano"), list(dict.fromkeys([*TOGETHER, *LEVELS]))
+    unequal = len(frame.filter(~pl.col("equal")))
+    return (
+        "Error of the cycles of all launches against full detail, and speedup in processor time of the launches. `pka` is "
+        "PKP with simt's defaults (on one kernel PKA is PKP), `pka:artifact` the published code's; `photon-published` is "
+        "Photon as published, `photon` simt's variant, and `photon:LEVEL` one level of it. The paper: 6.83 % and 1.87 "
+        "times in the mean, 24.65 at most.\n\n"
+        + table(SUMMARY, summary(frame, methods))
+        + f"\nOutputs are those of the full run in all but {unequal} of {len(frame)} runs: what is left out is executed "
+        "without timing. Case by case:\n\n"
+        + cases(frame, methods)
+        + "\n"
+        + section.plot("figure-13", "Cycles (lines) and processor seconds (bars) on the R9 Nano: full, PKA, Photon",
+                       lambda: panels(nano, ["full", "pka", "photon-published", "photon"]))
+        + "\n"
+        + section.plot("figure-15", "Cycles (lines) and processor seconds (bars) on the R9 Nano, by level",
+                       lambda: panels(nano, ["full", *LEVELS]))
+    )  # fmt: skip
+
+
+def layer_of(names: Sequence[str]) -> list[str]:
+    """VGG-16's layer of each launch: 13 convolutions in five groups, each with what follows it; three dense layers."""
+    groups = [f"conv{g}-{i}" for g, n in enumerate((2, 2, 3, 3, 3), 1) for i in range(1, n + 1)]
+    waiting, dense, now, found = iter(groups), iter(("fc-6", "fc-7", "fc-8")), "", []
+    for name in names:
+        if "conv" in name:
+            now = next(waiting, now)
+        elif "dense" in name:
+            now = next(dense, now)
+        found.append(now)
+    return found
+
+
+def show_networks(section: Section, frame: pl.DataFrame) -> str:
+    def draw() -> Figure:
+        figure, plots = plt.subplots(2, 1, figsize=(9, 4.8), sharex=True)
+        names = frame["workload"].unique(maintain_order=True).to_list()
+        width = 0.8 / len(NETWORK_METHODS)
+        for k, (method, colour) in enumerate(zip(NETWORK_METHODS, SERIES.values(), strict=False)):
+            mine = {row["workload"]: row for row in frame.filter(method=method).iter_rows(named=True)}
+            x = np.arange(len(names)) + width * (k - len(NETWORK_METHODS) / 2 + 0.5)
+            plots[0].bar(x, [100 * abs(mine[n]["error"]) for n in names], width, color=colour, label=method)
+            plots[1].bar(x, [mine[n]["speedup"] for n in names], width, color=colour)
+        plots[0].set_ylabel("error, %")
+        plots[1].set_ylabel("speedup")
+        plots[1].set_xticks(range(len(names)), names)
+        plots[0].legend(fontsize=8, ncols=4)
+        figure.tight_layout()
+        return figure
+
+    vgg = frame.filter(workload="vgg16")
+    lines = []
+    if len(vgg):
+        full = vgg.filter(method="full").row(0, named=True)
+        layers = layer_of(full["names"])
+        for layer in dict.fromkeys(layers):
+            at = [i for i, name in enumerate(layers) if name == layer]
+            true = sum(full["launches"][i] for i in at)
+            cells = []
+            for method in NETWORK_METHODS:
+                row = vgg.filter(method=method).row(0, named=True)
+                cells.append(f"{100 * (sum(row['launches'][i] for i in at) / true - 1):+.1f} %")
+            lines.append([layer, len(at), f"{true:,}", *cells])
+    return (
+        "One inference at batch 1 on the R9 Nano; images of "
+        + ", ".join(f"{name} {size}" for name, size in NETWORKS.items())
+        + " pixels a side, where the paper has 224: small images have small launches, of which little is left out ([few "
+        "waves](../control/photon.md#launches-of-few-waves)). [The record](../records/photon-and-pka.md#networks) has 224 "
+        "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times.\n\n"
+        + table(SUMMARY, summary(frame, NETWORK_METHODS))
+        + "\n"
+        + cases(frame, NETWORK_METHODS)
+        + "\n"
+        + section.plot("figure-16", "Error and speedup of networks on the R9 Nano", draw)
+        + ("\nVGG-16 by layer (Figure 17); a layer is a convolution or dense layer and what follows it:\n\n"
+           + table(["layer", "launches", "cycles, full", *NETWORK_METHODS], lines) if lines else "")
+    )  # fmt: skip
+
+
+class Watch(Controller):
+    """Simulates everything, and keeps the times of blocks and warps, and what a preview says of them."""
+
+    method = "watch"
+    warps = True
+    blocks = True
+
+    def __init__(self, most: int = 20_000) -> None:
+        self.most = most
+
+    def start(self) -> Watch:
+        self.seen_: list[dict[str, Any]] = []
+        return super().start()
+
+    def begin(self, launch: LaunchView) -> Decision:
+        assert launch.code is not None
+        samples = {share: launch.code.preview(share, at_least_ctas=1, at_least_warps=32) for share in (0.01, 1.0)}
+        analyses = {
+            share: LaunchAnalysis.of((launch.index,), launch.code.blocks, preview) for share, preview in samples.items()
+        }
+        self._now: dict[str, Any] = {
+            "shares": {share: one.block_shares for share, one in analyses.items()},
+            "types": {share: one.types.weights for share, one in analyses.items()},
+            "length": launch.code.blocks.length, "blocks": [], "warps": [],
+        }  # fmt: skip
+        self.seen_.append(self._now)
+        return GO_ON
+
+    def observe(self, interval: Interval) -> Decision:
+        self._now["blocks"].append(interval.blocks)
+        self._now["warps"].append(interval.warps)
+        return GO_ON
+
+
+WATCHED = {"matmul": 1 << 13, "spmv": 1 << 12, "convolution": 1 << 9, "aes": 1 << 18}
+POINTS = 1500
+
+
+def measure_observations(steps: Steps) -> pl.DataFrame:
+    found: Rows = []
+    for name, size in WATCHED.items():
+        found += steps.rows(f"{name}:{size}", partial(watched, name, size))
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def watched(name: str, size: int) -> Rows:
+    """Rows of several kinds: the IPC of intervals, blocks, warps, and shares of blocks and of types of warps."""
+    watch = Watch()
+    gpu = GPU("r9nano", controller=watch, timeline=200)
+    WORKLOADS[name].run(gpu, size)
+    launch, seen = gpu.result().launches[0], watch.seen_[0]
+    found: Rows = [
+        {"kind": "ipc", "x": float(s.end - launch.start_cycle), "y": s.ipc} for s in launch.samples()
+    ]
+    blocks, warps = np.concatenate(seen["blocks"]), np.concatenate(seen["warps"])
+    spent = np.bincount(blocks["block"], weights=(blocks["end"] - blocks["begin"]).astype(float))
+    dominating = blocks[blocks["block"] == spent.argmax()]
+    for kind, rows in (("block", dominating), ("warp", warps)):
+        rows = rows[np.argsort(rows["end"], kind="stable")]
+        for i in np.unique(np.linspace(0, len(rows) - 1, min(POINTS, len(rows))).astype(int)):
+            found.append({"kind": kind, "x": float(rows["begin"][i]), "y": float(rows["end"][i]), "number": int(i)})
+    for share, values in seen["shares"].items():
+        found += [{"kind": f"shares {share}", "x": float(b), "y": float(v)} for b, v in enumerate(values)]
+    for share, values in seen["types"].items():
+        found += [{"kind": f"types {share}", "x": float(t), "y": float(v)} for t, v in enumerate(values[:50])]
+        found.append({"kind": f"number of types {share}", "x": 0.0, "y": float(len(values))})
+    return [{"workload": name, "size": size, **row} for row in found]
+
+
+def show_observations(section: Section, frame: pl.DataFrame) -> str:
+    names = frame["workload"].unique(maintain_order=True).to_list()
+
+    def each(draw: Any, title: str) -> Figure:
+        figure, plots = plt.subplots(1, len(names), figsize=(11, 2.7), squeeze=False)
+        for axes, name in zip(plots[0], names, strict=True):
+            draw(axes, frame.filter(workload=name))
+            axes.set_title(name, fontsize=8)
+            axes.tick_params(labelsize=6)
+        plots[0, 0].set_ylabel(title, fontsize=7)
+        handles, labels = plots[0, 0].get_legend_handles_labels()
+        if labels:
+            figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=7)
+        figure.tight_layout(rect=(0, 0.07, 1, 1))
+        return figure
+
+    def ipc(axes: Any, mine: pl.DataFrame) -> None:
+        part = mine.filter(kind="ipc")
+        axes.plot(part["x"] / 1e3, part["y"], lw=0.8, color=SERIES["blue"])
+        axes.set_xlabel("thousand cycles", fontsize=7)
+
+    def block_times(axes: Any, mine: pl.DataFrame) -> None:
+        part = mine.filter(kind="block")
+        values = (part["y"] - part["x"]).to_numpy()
+        axes.plot(part["number"], values, ".", ms=1.5, color=SERIES["blue"])
+        window = max(2, len(values) // 20)
+        spread = [values[max(0, i - window) : i + 1].std() for i in range(len(values))]
+        axes.plot(part["number"], spread, lw=1, color=SERIES["orange"])
+        axes.set_xlabel("execution, by end", fontsize=7)
+
+    def issue_and_end(kind: str, axes: Any, mine: pl.DataFrame) -> None:
+        part = mine.filter(kind=kind)
+        axes.plot(part["x"] / 1e3, part["y"] / 1e3, ".", ms=1.5, color=SERIES["blue"])
+        axes.set_xlabel("begin, thousand cycles", fontsize=7)
+
+    def shares(kind: str, axes: Any, mine: pl.DataFrame) -> None:
+        for k, (share, colour) in enumerate(((1.0, "blue"), (0.01, "orange"))):
+            part = mine.filter(kind=f"{kind} {share}")
+            label = "all warps" if share == 1.0 else "sample of 1 %, at least 32 warps"
+            axes.bar(part["x"] + 0.4 * k - 0.2, 100 * part["y"], 0.4, color=SERIES[colour], label=label)
+        axes.set_xlabel("basic block" if kind == "shares" else "type of warp", fontsize=7)
+
+    lines = []
+    for name in names:
+        mine = frame.filter(workload=name)
+        warp = mine.filter(kind="warp")
+        slope = float(np.polyfit(warp["x"], warp["y"], 1)[0]) if len(warp) > 2 and warp["x"].n_unique() > 1 else float("nan")
+        types = {s: int(mine.filter(kind=f"number of types {s}")["y"][0]) for s in (1.0, 0.01)}
+        off = max(
+            abs(a - b)
+            for a, b in zip(mine.filter(kind="shares 1.0")["y"], mine.filter(kind="shares 0.01")["y"], strict=True)
+        )
+        lines.append([f"`{name}` {mine['size'][0]:,}", types[1.0], types[0.01], percent(off), f"{slope:.2f}"])
+    return (
+        "On `r9nano`, small sizes. Types of warps are those that execute every basic block equally often; the slope is "
+        "that of the end of warps over their begin, which Photon wants near 1:\n\n"
+        + table(["workload", "types of warps", "in the sample", "largest error of a block's share", "slope, warps"], lines)
+        + "\nIPC over time (Figure 1):\n\n"
+        + section.plot("figure-1", "IPC per CU over time", lambda: each(ipc, "IPC per CU"))
+        + "\nTimes of the executions of the block with the most time (blue), and their deviation over a twentieth of them "
+        "(orange; Figure 2):\n\n"
+        + section.plot("figure-2", "Times of the dominating block", lambda: each(block_times, "cycles"))
+        + "\nBegin and end of these executions (Figure 3), and of warps (Figure 4):\n\n"
+        + section.plot("figure-3", "Begin and end of the dominating block",
+                       lambda: each(partial(issue_and_end, "block"), "end, thousand cycles"))
+        + section.plot("figure-4", "Begin and end of warps", lambda: each(partial(issue_and_end, "warp"), "end, thousand cycles"))
+        + "\nWhat a sample of 1 % of the warps says of blocks (Figure 8) and of types of warps (Figure 11):\n\n"
+        + section.plot("figure-8", "Share of each block's instructions", lambda: each(partial(shares, "shares"), "%"))
+        + section.plot("figure-11", "Share of each type of warp", lambda: each(partial(shares, "types"), "%"))
+    )  # fmt: skip
+
+
+def measure_clusters(steps: Steps) -> pl.DataFrame:
+    """IPC of VGG-16's launches, and their GPU basic-block vectors."""
+
+    def make() -> Rows:
+        photon = Photon("kernel", distance=0.0)  # nothing is near enough, so all are simulated
+        gpu = GPU("r9nano", controller=photon)
+        WORKLOADS["vgg16"].run(gpu, 32)
+        found: Rows = []
+        for launch, analysis in zip(gpu.result().launches, photon.analyses_, strict=True):
+            ipc = launch.warp_instructions / launch.cycles / launch.machine.sm_count if launch.machine else 0.0
+            found.append({"launch": launch.index, "name": launch.name, "ipc": ipc, "ctas": int(np.prod(launch.grid)),
+                          "vector": analysis.vector.sum(axis=0).tolist()})  # fmt: skip
+        return found
+
+    return pl.DataFrame(steps.rows("vgg16:32", make), infer_schema_length=None)
+
+
+def clusters_of(frame: pl.DataFrame, distance: float = 0.1) -> list[int]:
+    """The first launch within the distance (L1) of each, which is its cluster."""
+    first: list[np.ndarray] = []
+    found = []
+    for vector in (np.array(v) for v in frame["vector"]):
+        near = [i for i, other in enumerate(first) if np.abs(vector - other).sum() < distance]
+        if not near:
+            first.append(vector)
+        found.append(near[0] if near else len(first) - 1)
+    return found
+
+
+def show_clusters(section: Section, frame: pl.DataFrame) -> str:
+    labels = clusters_of(frame)
+
+    def draw() -> Figure:
+        figure, axes = plt.subplots(figsize=(8, 3.2))
+        colours = [*SERIES.values(), "#888888", "#444444", "#bbbbbb"]
+        for cluster in sorted(set(labels)):
+            at = [i for i, label in enumerate(labels) if label == cluster]
+            name = frame["name"][at[0]]
+            axes.bar(at, frame["ipc"].gather(at), color=colours[cluster % len(colours)], label=f"{name} ({len(at)})")
+        axes.set_xlabel("launch")
+        axes.set_ylabel("IPC per CU")
+        axes.legend(fontsize=6, ncols=3)
+        figure.tight_layout()
+        return figure
+
+    lines = []
+    for cluster in sorted(set(labels)):
+        ipc = frame["ipc"].gather([i for i, label in enumerate(labels) if label == cluster])
+        if len(ipc) > 1:
+            lines.append([cluster, len(ipc), f"{ipc.min():.2f} to {ipc.max():.2f}", percent(ipc.std() / ipc.mean())])
+    return (
+        f"The {len(frame)} launches of VGG-16 (32 x 32) on `r9nano` in {len(set(labels))} clusters of GPU basic-block "
+        "vectors within 0.1 of each other (Figure 6). Launches of one cluster have the same code, not the same number of "
+        "warps: at this size most have few, and the paper requires the same number there. Clusters of several launches:\n\n"
+        + table(["cluster", "launches", "IPC per CU", "deviation / mean"], lines)
+        + "\n"
+        + section.plot("figure-6", "IPC of VGG-16's launches by cluster", draw)
+    )
+
+
+SWEEP = tuple(range(20, 120, 10))
+
+
+def measure_offline(steps: Steps) -> pl.DataFrame:
+    """A sweep of the L1's latency: full, Photon, and Photon with the analysis of the first point."""
+    found: Rows = []
+    for name, size in (("pagerank", 1 << 11), ("fir", 1 << 18), ("resnet18", 32)):
+
+        def make(name: str = name, size: int = size) -> Rows:
+            rows: Rows = []
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "analysis.json"
+                for latency in SWEEP:
+                    for method in ("full", "online", "offline"):
+                        known = file if method == "offline" and file.exists() else None
+                        controller = None if method == "full" else Photon(analysis=known)
+                        gpu = GPU("r9nano", set={"l1.latency": latency}, controller=controller)
+                        start = time.process_time()
+                        WORKLOADS[name].run(gpu, size)
+                        seconds = time.process_time() - start
+                        if controller is not None and method == "offline" and not known:
+                            controller.save(file)
+                        rows.append({"workload": name, "size": size, "latency": latency, "method": method,
+                                     "cycles": sum(x.cycles for x in gpu.result().launches), "seconds": seconds})  # fmt: skip
+            return rows
+
+        found += steps.rows(f"{name}:{size}", make)
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def show_offline(section: Section, frame: pl.DataFrame) -> str:
+    lines = []
+    for (name, size), mine in frame.group_by("workload", "size", maintain_order=True):
+        seconds = {m: mine.filter(method=m)["seconds"].to_numpy() for m in ("full", "online", "offline")}
+        cycles = {m: mine.filter(method=m)["cycles"].to_numpy() for m in ("full", "online", "offline")}
+        rest = seconds["offline"][1:].mean()
+        hundred = 100 * seconds["full"].mean() / (seconds["offline"][0] + 99 * rest)
+        lines.append(
+            [f"`{name}` {size:,}", *(f"{seconds[m].sum():.1f}" for m in seconds),
+             times(seconds["full"].sum() / seconds["online"].sum()), times(seconds["full"].sum() / seconds["offline"].sum()),
+             times(hundred), percent(np.abs(cycles["offline"] / cycles["full"] - 1).mean()),
+             "yes" if (cycles["offline"] == cycles["online"]).all() else "no"]
+        )  # fmt: skip
+    return (
+        f"A sweep of {len(SWEEP)} values of `l1.latency` on `r9nano`: in full, with Photon, and with Photon that saves its "
+        "analysis at the first point and reads it at the others (`photon.save`, `Photon(analysis=...)`). Seconds of the "
+        "processor over all points; *100 points* follows from the mean of the points after the first.\n\n"
+        + table(
+            ["workload", "full, s", "online, s", "offline, s", "online", "offline", "100 points", "mean error",
+             "cycles as online"],
+            lines,
+        )
+        + "\nA preview costs little here, 1 % of the warps without timing, so keeping it gains little: what limits the "
+        "speedup is what Photon has to simulate of each launch. The issue's aim of five times on 100 points is met where the "
+        "column says so.\n"
+    )  # fmt: skip
+
+
+PHOTON = Paper(
+    name="photon",
+    title="Photon, table by table",
+    about="""
+Liu, Sun, Carlson, "Photon: A Fine-grained Sampled Simulation Methodology for GPU Workloads", MICRO 2023. The method is
+described in [Photon](../control/photon.md), the programs in [workloads](../workloads.md): the paper's are OpenCL for
+GCN, these are CUDA C++ for the same work. `r9nano` and `mi100` are AMD's machines as the paper describes them (64 lanes,
+caches, memory); they execute CUDA kernels, not AMD's instruction set. Sizes are the smaller ones of the paper and below;
+[the record](../records/photon-and-pka.md) has larger ones.
+""",
+    items=(
+        Item("Figure 1", "IPC over time", "the same", "observations"),
+        Item("Figures 2, 3", "times of the dominating block", "the same", "observations"),
+        Item("Figure 4", "begin and end of warps", "the same", "observations"),
+        Item("Figures 5, 7, 9, 10, 12", "drawings of the method", "[Photon](../control/photon.md)"),
+        Item("Figure 6", "IPC of VGG-16's kernels by cluster", "the same", "clusters"),
+        Item("Figures 8, 11", "blocks and types of warps: all, and a sample", "the same", "observations"),
+        Item("Table 1", "R9 Nano and MI100", "`simt gpus show r9nano --sources`, [GPUs](../gpus.md)"),
+        Item("Table 2", "workloads", "[workloads](../workloads.md)"),
+        Item("Figures 13, 14", "full, PKA and Photon; R9 Nano and MI100", "the same, with TBPoint, Photon as published, and "
+             "V100", "kernels"),
+        Item("Figure 15", "levels apart", "the same", "kernels"),
+        Item("Figure 16", "VGG and ResNet", "the same, small images", "networks"),
+        Item("Figure 17", "VGG-16 by layer", "the same, errors", "networks"),
+        Item("Offline mode", "the analysis is kept", "a sweep", "offline"),
+    ),
+    parts=(
+        Part("kernels", "Single kernels: methods and levels", measure_kernels, show_kernels, 15),
+        Part("networks", "Networks", measure_networks, show_networks, 12),
+        Part("observations", "What Photon observes", measure_observations, show_observations, 2),
+        Part("clusters", "Clusters of kernels", measure_clusters, show_clusters, 2),
+        Part("offline", "Offline mode", measure_offline, show_offline, 6),
+    ),
+)  # fmt: skip
+
+if __name__ == "__main__":
+    main(PHOTON)

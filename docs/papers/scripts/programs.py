@@ -1,0 +1,72 @@
+"""The programs of Accel-Sim's and PKA's lists that have a recipe: compiled, and simulated in full with a timeline.
+
+Sources are looked for in SIMT_PROGRAMS (as for `simt validate programs`), measured values in SIMT_MEASURED.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from papers import ROOT, WORK
+
+from simt.errors import SimtError
+from simt.result import Result
+from simt.spec import load_spec
+from simt.validate.recipes import Row, read_recipes, rows_of
+from simt.validate.whole_programs import Setting, build, recommended_code, run_program
+
+RECIPES = ROOT / "validation" / "programs" / "qv100.toml"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program that ran to its end, or why it did not."""
+
+    row: Row
+    result: Result | None
+    seconds: float
+    why: str = ""
+
+
+def sources() -> Path:
+    return Path(os.environ.get("SIMT_PROGRAMS", ROOT.parent / "src"))
+
+
+@cache
+def rows(table: str = "accel-sim") -> Sequence[Row]:
+    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), or another."""
+    found = [recipe for recipe in read_recipes(RECIPES, "qv100") if recipe.table.file.startswith(table)]
+    measured = Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
+    return sorted((row for recipe in found for row in rows_of(recipe, measured, sources())), key=lambda row: row.measured)
+
+
+def simulate(
+    row: Row, gpu: str, limit: float, values: Mapping[str, Any] | None = None, code: str = "", **options: Any
+) -> Run:
+    """One program on one GPU.
+
+    limit: seconds. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs` does.
+    options: of `simt.exec.run`.
+    """
+    spec = load_spec(gpu, dict(values or {}))
+    setting = Setting(WORK / "programs", sources(), code or recommended_code(spec), limit, values)
+    row = replace(row, recipe=replace(row.recipe, gpu=gpu))
+    start = time.monotonic()
+    try:
+        program = build(row.recipe, spec.sm_version, setting.out.resolve(), setting.sources)
+        start = time.monotonic()
+        finished, log = run_program(row, program, spec, setting, **options)
+    except SimtError as error:
+        return Run(row, None, time.monotonic() - start, str(error).splitlines()[0])
+    seconds = time.monotonic() - start
+    if finished.stopped:
+        return Run(row, None, seconds, f"not finished after {limit:.0f} s")
+    if finished.status or not finished.results:
+        return Run(row, None, seconds, f"ended with status {finished.status}; {log.name} has its output")
+    return Run(row, finished.results[0], seconds)
