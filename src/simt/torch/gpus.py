@@ -66,8 +66,8 @@ _lent: dict[int, tuple[_DLTensor, Any]] = {}
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _returned(place: int) -> None:
-    _lent.pop(place, None)
+def _returned(place: int, lent: Any = _lent) -> None:
+    lent.pop(place, None)
 
 
 _DELETER = ctypes.cast(_returned, ctypes.c_void_p).value

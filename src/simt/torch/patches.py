@@ -2,7 +2,8 @@
 
 | replaced | because |
 |---|---|
-| c10's device guard of CUDA | a build for the CPU has none: switching devices does nothing here |
+| the virtual functions of ATen's `CUDAHooksInterface` that say what there is | they say that there is no CUDA, so autograd refuses its tensors |
+| c10's device guards of CUDA and PrivateUse1 | a build for the CPU has none; the one for devices in Python knows a single device |
 | `torch._C._accelerator_*` | they ask C++ for an accelerator; the simulated one is not known there |
 | `triton.testing.do_bench`, `do_bench_cudagraph` | they repeat for 100 ms, which takes hours to simulate |
 | `torch._C._dynamo.guards._empty_strided_cuda` | it is C++ that a build for the CPU has not |
@@ -27,60 +28,109 @@ from .eager import empty_strided
 from .triton_driver import simulated_bench
 
 VERSIONS = {"torch": "2.13", "triton": "3.9"}
-_CUDA, _META = 1, 14
+_CUDA, _SIMT = 1, 20
 """PyTorch's numbers of device types (c10/core/DeviceType.h)."""
 
 
-def _device(index: int) -> int:
-    """A `c10::Device` as it is passed in a register: its type, and its index above."""
-    return _CUDA | (index & 0xFF) << 8
+def _index(device: int) -> int:
+    """Of a `c10::Device` as it is passed in a register: its type, and its index above."""
+    return max(0, ((device >> 8 & 0xFF) ^ 0x80) - 0x80)
 
 
-def _exchange_device(this: int, device: int) -> int:
-    before = gpus.current()
-    gpus.set_current(_signed(device >> 8))
-    return _device(before)
+def _functions(type: int) -> dict[int, Any]:
+    """Virtual functions of `c10::impl::DeviceGuardImplInterface` of PyTorch 2.13, by their place: `type`,
+    `exchangeDevice`, `getDevice`, `setDevice`, `uncheckedSetDevice`, `deviceCount`."""
+
+    def exchange(this: int, device: int) -> int:
+        before = gpus.current()
+        gpus.set_current(_index(device))
+        return type | before << 8
+
+    def choose(this: int, device: int) -> None:
+        gpus.set_current(_index(device))
+
+    this, device = ctypes.c_void_p, ctypes.c_uint16
+    return {
+        0: ctypes.CFUNCTYPE(ctypes.c_int8, this)(lambda this: type),
+        1: ctypes.CFUNCTYPE(device, this, device)(exchange),
+        2: ctypes.CFUNCTYPE(device, this)(lambda this: type | gpus.current() << 8),
+        3: ctypes.CFUNCTYPE(None, this, device)(choose),
+        4: ctypes.CFUNCTYPE(None, this, device)(choose),
+        15: ctypes.CFUNCTYPE(ctypes.c_int8, this)(lambda this: gpus.count()),
+    }
 
 
-def _signed(byte: int) -> int:
-    return max(0, ((byte & 0xFF) ^ 0x80) - 0x80)
-
-
-_GUARD: dict[int, Any] = {
-    0: ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p)(lambda this: _CUDA),
-    1: ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_void_p, ctypes.c_uint16)(_exchange_device),
-    2: ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_void_p)(lambda this: _device(gpus.current())),
-    3: ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint16)(
-        lambda this, device: gpus.set_current(_signed(device >> 8))
-    ),
-    4: ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint16)(
-        lambda this, device: gpus.set_current(_signed(device >> 8))
-    ),
-    15: ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p)(lambda this: gpus.count()),
-}
-"""Virtual functions of `c10::impl::DeviceGuardImplInterface` of PyTorch 2.13, by their place: `type`,
-`exchangeDevice`, `getDevice`, `setDevice`, `uncheckedSetDevice`, `deviceCount`."""
-_FUNCTIONS = 26
-"""Of the interface, destructors included."""
+_VIRTUAL = 26
+"""Functions of the interface, destructors included."""
 _kept: list[Any] = []
 
 
-def _install_guard() -> None:
+class _CudaGuard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
+    def type_(self) -> Any:
+        return torch._C._autograd.DeviceType.CUDA
+
+
+class _SimtGuard(torch._C._acc.DeviceGuard):  # type: ignore[misc]
+    def type_(self) -> Any:
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+def _install_guards() -> None:
+    """PyTorch's own guard for devices in Python knows one device, and only the name PrivateUse1."""
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
-    guards = (ctypes.c_void_p * (_META + 1)).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
-    # The guard of "meta" tensors does nothing; ours is that one with the functions above.
-    object_ = ctypes.cast(guards[_META], ctypes.POINTER(ctypes.c_void_p))
-    table = ctypes.cast(object_[0], ctypes.POINTER(ctypes.c_void_p))
-    copied = (ctypes.c_void_p * (_FUNCTIONS + 2))()
-    before = ctypes.cast(object_[0] - 16, ctypes.POINTER(ctypes.c_void_p))
-    for i in range(2):  # what precedes a table: an offset, and information about the type
-        copied[i] = before[i]
-    for i in range(_FUNCTIONS):
-        own = _GUARD.get(i)
-        copied[i + 2] = table[i] if own is None else ctypes.cast(own, ctypes.c_void_p).value
-    guard = (ctypes.c_void_p * 2)(ctypes.addressof(copied) + 16)
-    _kept.extend((copied, guard))
-    guards[_CUDA] = ctypes.addressof(guard)
+    guards = (ctypes.c_void_p * (_SIMT + 1)).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
+    for type, made in ((_CUDA, _CudaGuard()), (_SIMT, _SimtGuard())):
+        guards[_SIMT] = None
+        torch._C._acc.register_python_privateuseone_device_guard(made)
+        place = guards[_SIMT]
+        _replace(place, _VIRTUAL, _functions(type))
+        guards[type] = place
+        _kept.append(made)
+
+
+_OF_HOOKS = 16 + 35
+"""Virtual functions of ATen's `CUDAHooksInterface`: those of every accelerator, and its own."""
+
+
+def _install_hooks() -> None:
+    """What C++ asks about CUDA: that it is there, and for generators, which are the host's."""
+    library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    hooks = library._ZN2at6detail12getCUDAHooksEv
+    hooks.restype = ctypes.c_void_p
+    make = library._ZN2at6detail18createCPUGeneratorEm
+    make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_uint64]
+
+    def new_generator(result: int, this: int, device: int) -> int:
+        make(result, 67280421310721)  # c10::detail::default_rng_seed_val
+        return result
+
+    this, device, yes = ctypes.c_void_p, ctypes.c_int8, ctypes.c_bool
+    functions = {
+        2: ctypes.CFUNCTYPE(yes, this)(lambda this: True),  # isBuilt
+        3: ctypes.CFUNCTYPE(yes, this)(lambda this: True),  # isAvailable
+        4: ctypes.CFUNCTYPE(yes, this, device)(lambda this, device: True),  # hasPrimaryContext
+        5: ctypes.CFUNCTYPE(None, this)(lambda this: None),  # init
+        6: ctypes.CFUNCTYPE(device, this)(lambda this: gpus.count()),  # deviceCount
+        7: ctypes.CFUNCTYPE(None, this, device)(lambda this, device: gpus.set_current(device)),
+        8: ctypes.CFUNCTYPE(device, this)(lambda this: gpus.current()),  # getCurrentDevice
+        9: ctypes.CFUNCTYPE(device, this, device)(lambda this, device: _exchange(device)),
+        10: ctypes.CFUNCTYPE(device, this, device)(lambda this, device: _exchange(device)),
+        15: ctypes.CFUNCTYPE(this, this, this, device)(new_generator),  # getNewGenerator
+        16: ctypes.CFUNCTYPE(yes, this)(lambda this: True),  # hasCUDA
+    }
+    _replace(hooks(), _OF_HOOKS, functions)
+
+
+def _replace(place: int, size: int, functions: dict[int, Any]) -> None:
+    """Gives a C++ object other virtual functions. size: how many it has. functions: by their number."""
+    vtable = ctypes.cast(place, ctypes.POINTER(ctypes.c_void_p))
+    # What precedes a table is an offset, and information about the type.
+    copied = (ctypes.c_void_p * (size + 2)).from_address(vtable[0] - 16)
+    table = (ctypes.c_void_p * (size + 2))(*copied)
+    for number, function in functions.items():
+        table[number + 2] = ctypes.cast(function, ctypes.c_void_p).value
+    vtable[0] = ctypes.addressof(table) + 16
+    _kept.extend((table, functions))
 
 
 def _exchange(device: int) -> int:
@@ -116,9 +166,11 @@ _ACCELERATOR: dict[str, Any] = {
 }
 
 
-def install() -> None:
-    """Replaces what the table names."""
-    _install_guard()
+def install(type: str) -> None:
+    """Replaces what the table names. type: the accelerator, "cuda" or "simt"."""
+    _install_guards()
+    if type == "cuda":
+        _install_hooks()
     for name, function in _ACCELERATOR.items():
         setattr(torch._C, name, function)
     torch.accelerator.device_count.__globals__["torch"]._C._accelerator_deviceCount = gpus.count

@@ -13,17 +13,18 @@ from simt.errors import SimtError
 from simt.gpu import GPU
 from simt.result import Result
 
-from . import cuda_build, eager, gpus, inductor, locations, patches, triton_driver
+from . import cuda_build, eager, gpus, inductor, locations, named, patches, triton_driver
 
 _installed = False
 
 
 def use(
-    gpu: str | os.PathLike[str] | GPU | Sequence[Any] = "h100", *, timed: bool = True, **options: Any
+    gpu: str | os.PathLike[str] | GPU | Sequence[Any] = "h100", *, timed: bool = True, device: str = "simt", **options: Any
 ) -> None:
-    """Makes simulated GPUs PyTorch's devices "cuda:0", "cuda:1", ...; Triton's kernels run there as well.
+    """Makes simulated GPUs PyTorch's devices "simt:0", "simt:1", ...; Triton's kernels run there as well.
 
     gpu: a specification, a `simt.GPU`, or a list for several devices. timed: False computes values only.
+    device: "cuda" for programs that say so: then these are the names of the devices.
     options: of `simt.GPU`.
 
     Raises SimtError if a GPU is in use already, or PyTorch has another version.
@@ -32,10 +33,10 @@ def use(
     if not timed:
         options["functional"] = True
     gpus.choose(names, options)
-    _install()
+    _install(device)
 
 
-def _install() -> None:
+def _install(type: str) -> None:
     global _installed
     if _installed:
         return
@@ -46,8 +47,11 @@ def _install() -> None:
         )
     _installed = True
     cuda_build.install()
-    patches.install()
-    eager.install("cuda")
+    patches.install(type)
+    if type == named.NAME:
+        named.install()
+    for name in eager.KEYS:
+        eager.install(name)
     locations.install()
     triton_driver.install()
     inductor.install()
