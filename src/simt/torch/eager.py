@@ -62,6 +62,8 @@ _RANDOM = (
     "normal.float_Tensor",
     "normal.Tensor_Tensor",
 )
+_WITH_GENERATOR = {"randint.low_out": "randint.low_generator_out", "randint.out": "randint.generator_out"}
+"""Operators without one that have a sibling with one."""
 _WHOLE = (
     "native_layer_norm",
     "native_layer_norm_backward",
@@ -320,13 +322,18 @@ def record_stream(tensor: torch.Tensor, stream: Any) -> None:
 def random(op: Any) -> Callable[..., Any]:
     """An operator that draws random numbers: on the host, with the device's generator."""
 
+    name = str(op).removeprefix("aten.")
+    target = _operator(_WITH_GENERATOR[name]) if name in _WITH_GENERATOR else op
+    takes = any(argument.name == "generator" for argument in target._schema.arguments)
+
     def draw(*arguments: Any, **settings: Any) -> Any:
-        if settings.get("generator") is None:
+        if takes and settings.get("generator") is None:
             leaves = [x for x in tree_flatten((arguments, settings))[0] if isinstance(x, torch.Tensor)]
             index = next((t.device.index for t in leaves if t.device.type in KEYS), 0)
             torch.cuda._lazy_init()
             settings["generator"] = torch.cuda.default_generators[index]
-        return on_host(op, arguments, settings)
+        # Inductor's seeds are a few numbers, which a GPU would get from the host as well.
+        return on_host(target, arguments, settings, note=name != "randint.low_out")
 
     return draw
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 from torch._inductor import compile_fx
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes.replace_random import replace_random_passes
 from torch._inductor.lowering import fallbacks
 from torch._inductor.virtualized import V
 from torch._subclasses import FakeTensorMode
@@ -21,6 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import gpus
 from .inductor import DECOMPOSED, settings
+from .operators import DECOMPOSITIONS
 
 aten = torch.ops.aten
 _ALIGNMENT = 16
@@ -164,6 +167,7 @@ def _compiled(
         try:
             graph = _traced(whole, fakes, mode)
             with V.set_fake_mode(mode):
+                replace_random_passes(graph)
                 code = compile_fx.compile_fx_inner(graph, fakes, is_inference=True)
         except Exception as error:  # Inductor raises errors of many classes
             import os
@@ -245,11 +249,6 @@ def _returned(op: Any, leaves: list[Any], structure: Any, places: dict[int, int]
 
 def _traced(whole: Callable[..., Any], fakes: Sequence[torch.Tensor], mode: FakeTensorMode) -> Any:
     """The operator as a graph of what Inductor has kernels for; what it changes is copied at the end."""
-    from torch._functorch.aot_autograd import aot_export_module  # noqa: F401
-    from torch._inductor.decomposition import select_decomp_table
-
-    from .operators import DECOMPOSITIONS
-
     table = {**select_decomp_table(), **DECOMPOSITIONS}
     with mode:
         functional = torch.func.functionalize(whole, remove="mutations_and_views")
