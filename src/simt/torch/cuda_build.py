@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from simt.errors import LaunchError
-from simt.gpu.stream import Event
+from simt.run.session import QueuedTransfer
 from simt.spec import Spec
 
 from . import gpus
@@ -123,7 +123,9 @@ class EventBase:
         if interprocess:
             raise NotImplementedError("simt.torch: events are not shared between processes")
         self.enable_timing = enable_timing
-        self._event: Event | None = None
+        self._gpu: gpus.SimulatedGpu | None = None
+        self._number: int | None = None
+        self._point: QueuedTransfer | None = None
         self.device = torch.device("cuda", gpus.current())
 
     @property
@@ -136,32 +138,36 @@ class EventBase:
         found.capture_or_do(self._record, found, stream.stream_id if stream is not None else found.stream)
 
     def _record(self, found: gpus.SimulatedGpu, handle: int) -> None:
-        self._event = found.gpu.event().record(found.stream_of(handle))
+        self._gpu, self._number, self._point = found, *found.point(handle)
 
     def wait(self, stream: Any = None) -> None:
         found = gpus.gpu_of(stream.device_index if stream is not None else None)
         found.capture_or_do(self._wait, found, stream.stream_id if stream is not None else found.stream)
 
     def _wait(self, found: gpus.SimulatedGpu, handle: int) -> None:
-        if self._event is None:
-            return
-        stream = found.stream_of(handle)
-        if stream is None or self._event.gpu is not found.gpu:
-            self._event.synchronize()
-        else:
-            stream.wait(self._event)
+        if self._gpu is not found:
+            self.synchronize()
+        elif self._number is not None:
+            found.wait(handle, self._number)
 
     def query(self) -> bool:
-        return self._event is None or self._event.query()
+        if self._gpu is None or not self._gpu.gpu.queued:
+            return True
+        self._gpu.synchronize()
+        return False
 
     def synchronize(self) -> None:
-        if self._event is not None:
-            self._event.synchronize()
+        if self._gpu is not None:
+            self._gpu.synchronize()
 
     def elapsed_time(self, end: EventBase) -> float:
-        if self._event is None or end._event is None:
+        if self._gpu is None or end._gpu is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        return self._event.elapsed_time(end._event)
+        if self._gpu is not end._gpu:
+            raise ValueError("events of different devices have no common time")
+        self._gpu.synchronize()
+        first, last = (0 if e._point is None else e._point.end_cycle or 0 for e in (self, end))
+        return (last - first) / self._gpu.gpu.spec.clock.core_mhz / 1e3
 
     def ipc_handle(self) -> bytes:
         raise NotImplementedError("simt.torch: events are not shared between processes")

@@ -34,10 +34,6 @@ DEVICE_TYPES = {"cpu": 1, "cuda": 2, "simt": 12}
 """DLPack's numbers of device types: kDLCPU, kDLCUDA, and kDLExtDev, which is PyTorch's PrivateUse1."""
 
 
-class HostTimedOut(SimtError):
-    """A value was asked for that no simulated time can give."""
-
-
 class _DLTensor(ctypes.Structure):
     """`DLManagedTensor` of dlpack.h, version 0."""
 
@@ -183,9 +179,6 @@ class SimulatedGpu:
                     self.reserved -= size
             self._free.clear()
 
-    def kind_of(self, tensor: torch.Tensor) -> str:
-        return tensor.device.type
-
     # --- order
 
     def stream_of(self, handle: int | None) -> Stream | None:
@@ -202,6 +195,22 @@ class SimulatedGpu:
         stream = self.gpu.stream()
         self.streams[stream.number] = stream
         return stream.number
+
+    def point(self, handle: int) -> tuple[int | None, QueuedTransfer | None]:
+        """A point in a stream, or after everything for the default stream; None without timing."""
+        if self.gpu.functional:
+            return None, None
+        stream = self.stream_of(handle)
+        after = self.gpu.queued if stream is None else stream.pending()
+        made = QueuedTransfer(stream=None if stream is None else stream.number, after=after)
+        return self.gpu.transfer(made), made
+
+    def wait(self, handle: int, number: int) -> None:
+        """Lets what follows in a stream wait for a point."""
+        stream, event = self.stream_of(handle), self.gpu.event()
+        if stream is not None:
+            event.after = (number,)
+            stream.wait(event)
 
     def synchronize(self) -> None:
         """Runs everything that is queued. Raises RuntimeError while a graph is captured."""
@@ -262,30 +271,29 @@ def _map(gpu: GPU) -> None:
 
 
 _gpus: list[SimulatedGpu] = []
-_chosen: tuple[Sequence[str], dict[str, Any]] | None = None
+_chosen: list[tuple[Any, dict[str, Any]]] = [(DEFAULT_GPU, {})]
+"""A GPU or its name, with options, for each device."""
 _here = threading.local()
 
 
-def choose(names: Sequence[Any], options: dict[str, Any]) -> None:
+def choose(wanted: Sequence[tuple[Any, dict[str, Any]]]) -> None:
     """Sets the GPUs of this process; they are made when first used. Raises SimtError once they are."""
-    global _chosen
     if _gpus:
         raise SimtError(
             "the GPUs of PyTorch are in use already: call simt.torch.use before the first tensor on one"
         )
-    _chosen = list(names), dict(options)
+    _chosen[:] = wanted
 
 
 def count() -> int:
     """Number of devices."""
-    return len(_gpus) or len(_chosen[0] if _chosen is not None else [DEFAULT_GPU])
+    return len(_chosen)
 
 
 def gpus() -> list[SimulatedGpu]:
     """All devices, which this call makes if need be."""
     if not _gpus:
-        names, options = _chosen if _chosen is not None else ([DEFAULT_GPU], {})
-        for index, name in enumerate(names):
+        for index, (name, options) in enumerate(_chosen):
             made = name if isinstance(name, GPU) else _Gpu(index, {"gpu": name, **options})
             _gpus.append(SimulatedGpu(made, index))
     return _gpus

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from simt.errors import SimtError
+from simt.exec import numbered
 from simt.gpu import GPU
 from simt.result import Result
 
@@ -32,7 +33,8 @@ def use(
     names = [gpu] if isinstance(gpu, (str, os.PathLike, GPU)) else list(gpu)
     if not timed:
         options["functional"] = True
-    gpus.choose(names, options)
+    output = options.pop("output", None)
+    gpus.choose([(name, {**options, "output": place}) for name, place in zip(names, numbered(output))])
     _install(device)
 
 
