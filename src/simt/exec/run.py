@@ -22,6 +22,7 @@ from .checkpoints import CheckpointRecording, CheckpointWritten, Resumption, Ste
 from .device import ProgramDevice
 from .process import Process
 from .server import Server
+from .torch_programs import TorchPrograms
 
 _SETTINGS = {
     "CUPY_COMPILE_WITH_PTX": "1",  # CuPy: not machine code
@@ -136,6 +137,9 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
         for name, value in (_SETTINGS if steps is None else _SETTINGS | _REPEATABLE).items():
             inherited.setdefault(name, value)
         inherited.pop("CUDA_VISIBLE_DEVICES", None)
+        torch = TorchPrograms(Path(scratch), gpus, {n: v for n, v in common.items() if v is not None})
+        if steps is None:
+            inherited |= torch.environment(inherited)
         try:
             process = Process(command, inherited, None if steps is None else fixed_addresses, server.signal)
         except LaunchError:
@@ -173,8 +177,12 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
             server.close()
             if steps is not None:
                 steps.close()
-    status = process.status() if status is None else status
-    return Finished(status or int(bool(server.lacking)), tuple(server.results), stopped)
+        status = process.status() if status is None else status
+        results = [*server.results, *torch.results()]
+        for result, place in zip(results[len(server.results) :], places, strict=False):
+            if place is not None:
+                result.save(place)
+    return Finished(status or int(bool(server.lacking)), tuple(results), stopped)
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

@@ -117,7 +117,7 @@ class TritonFunction:
                     found.append(None)
                 elif hasattr(value := next(given), "block_shape"):
                     layout = next(maps) if parameter.type == "tensormap" else None
-                    found += _descriptor(value, address_of(value.base), layout, compiled.name)
+                    found += descriptor_arguments(value, address_of(value.base), layout, compiled.name)
                 else:
                     found.append(value if parameter.type.startswith("*") else scalar(value, parameter.type))
             return found
@@ -151,7 +151,7 @@ _DRIVER_TYPES = {8: 10, 9: 8, 10: 9}
 _TF32 = 11
 
 
-def _descriptor(value: Any, address: int, layout: Mapping[str, Any] | None, kernel: str) -> list[Any]:
+def descriptor_arguments(value: Any, address: int, layout: Mapping[str, Any] | None, kernel: str) -> list[Any]:
     """The arguments that a tensor descriptor becomes: a tensor map of the given layout, or what replaces one
     before Hopper; then its shape and strides."""
     shape, strides = [int(n) for n in value.shape], [int(n) for n in value.strides]

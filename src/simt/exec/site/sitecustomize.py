@@ -1,0 +1,55 @@
+"""In a Python program under `simt exec`: PyTorch's build for the CPU gets the simulated GPUs as "cuda".
+
+Python imports this file when it starts, since `simt exec` puts its folder on PYTHONPATH.
+"""
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+
+class _Loader(importlib.abc.Loader):
+    """Loads PyTorch, then gives it the simulated GPUs."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if module.version.cuda is not None or module.version.hip is not None:
+            return  # it uses the driver by itself
+        from simt.torch.under_exec import begin
+
+        begin(os.environ["SIMT_EXEC_TORCH"])
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Waits for the import of PyTorch."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("torch")
+        if spec is not None and spec.loader is not None and importlib.util.find_spec("simt") is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+def _continue():
+    """Imports the `sitecustomize` that this one hides, if there is one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    rest = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+if "SIMT_EXEC_TORCH" in os.environ:
+    sys.meta_path.insert(0, _Finder())
+_continue()

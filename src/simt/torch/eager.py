@@ -1,0 +1,476 @@
+"""Operators on tensors of simulated GPUs: what PyTorch's dispatcher calls for "cuda" and "simt" tensors.
+
+Views change sizes and strides only. Copies, memsets and what reads a value on the host are transfers. Random
+numbers come from the host's generator. Everything else is a kernel of `operator_cache`, or, where there is
+none, runs on the host, on the same memory.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet
+from torch.library import Library
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from simt.run.l2 import MemoryRows
+from simt.run.session import QueuedTransfer
+from simt import _engine
+
+from . import gpus
+from .device import HostOperatorWarning
+from .operator_cache import KERNELS, NoKernelError
+
+aten = torch.ops.aten
+KEYS = {"cuda": "CUDA", "simt": "PrivateUse1"}
+"""PyTorch's dispatch keys of the two names that a simulated GPU has."""
+_CPU = DispatchKeySet(DispatchKey.CPU)
+_VIEWS = (
+    "view",
+    "as_strided",
+    "_reshape_alias",
+    "unfold",
+    "view_as_real",
+    "view_as_complex",
+    "set_.source_Storage_storage_offset",
+    "set_.source_Tensor",
+)
+"""Views whose kernels for the CPU do not look at elements, and so serve every device."""
+_RANDOM = (
+    "normal_",
+    "uniform_",
+    "random_",
+    "random_.from",
+    "random_.to",
+    "bernoulli_.float",
+    "bernoulli_.Tensor",
+    "bernoulli.out",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "cauchy_",
+    "randperm.generator_out",
+    "randint.low_out",
+    "randint.out",
+    "multinomial",
+    "poisson",
+    "normal.Tensor_float",
+    "normal.float_Tensor",
+    "normal.Tensor_Tensor",
+)
+_WITH_GENERATOR = {"randint.low_out": "randint.low_generator_out", "randint.out": "randint.generator_out"}
+"""Operators without one that have a sibling with one."""
+_WHOLE = (
+    "native_layer_norm",
+    "native_layer_norm_backward",
+    "native_group_norm",
+    "native_group_norm_backward",
+    "native_batch_norm",
+    "native_batch_norm_backward",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit.no_stats",
+    "_batch_norm_with_update",
+    "_batch_norm_no_update",
+    "batch_norm_backward",
+    "native_dropout",
+    "native_dropout_backward",
+    "convolution",
+    "convolution_overrideable",
+    "convolution_backward",
+    "convolution_backward_overrideable",
+    "embedding",
+    "embedding_dense_backward",
+    "_softmax",
+    "_log_softmax",
+    "_softmax_backward_data",
+    "_log_softmax_backward_data",
+    "_fused_adamw_",
+    "_fused_adam_",
+    "_fused_sgd_",
+    "mean.dim",
+    "index_put_",
+    "index_put",
+    "_index_put_impl_",
+    "repeat",
+    "constant_pad_nd",
+    "stack",
+    "cat",
+    "logsumexp",
+)
+"""Operators that PyTorch would take apart into several, and that are one kernel here, as on a GPU."""
+
+
+def host_view(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements as a tensor of the CPU."""
+    if tensor.device.type not in KEYS:
+        return tensor
+    storage = tensor.untyped_storage()
+    nbytes = storage.nbytes()
+    if not nbytes or not tensor.numel():
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    flat = gpus.wrapped(storage.data_ptr(), nbytes, "cpu", 0, storage)
+    if tensor.dtype is not torch.uint8:
+        flat = aten.empty.memory_format([0], dtype=tensor.dtype).set_(
+            flat.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride()
+        )
+        return flat
+    return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+
+def renamed(tensor: torch.Tensor, type: str) -> torch.Tensor:
+    """The same elements under the other name of its device, "cuda" or "simt"."""
+    storage = tensor.untyped_storage()
+    flat = gpus.wrapped(storage.data_ptr(), storage.nbytes(), type, tensor.device.index, storage)
+    return empty_like_storage(flat, tensor)
+
+
+def empty_like_storage(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A tensor of the layout of `like` in the storage of bytes."""
+    made = flat if like.dtype is torch.uint8 else flat.view(like.dtype)
+    return aten.as_strided.default.redispatch(_CPU, made, like.shape, like.stride(), like.storage_offset())
+
+
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> torch.Tensor:
+    """A tensor of a simulated GPU. stride: in elements."""
+    if layout is not None and layout is not torch.strided:
+        raise NotImplementedError(f"simt.torch: tensors of layout {layout} are not on simulated GPUs")
+    dtype = torch.get_default_dtype() if dtype is None else dtype
+    type = device.type if device is not None else "cuda"
+    found = gpus.gpu_of(device)
+    last = 1
+    for n, s in zip(size, stride, strict=True):
+        if n == 0:
+            last = 0
+            break
+        last += (n - 1) * s
+    flat = found.storage(last * dtype.itemsize, type)
+    if dtype is not torch.uint8:
+        flat = aten.view.dtype.redispatch(_COMPOSITE, flat, dtype)
+    return aten.as_strided.default.redispatch(_CPU, flat, size, stride, 0)
+
+
+_COMPOSITE = DispatchKeySet(DispatchKey.CPU)
+
+
+def empty(
+    size: Sequence[int],
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    """`torch.empty` on a simulated GPU."""
+    return empty_strided(size, _strides(size, memory_format), dtype, layout, device)
+
+
+def _strides(size: Sequence[int], memory_format: torch.memory_format | None) -> list[int]:
+    if memory_format in (None, torch.contiguous_format, torch.preserve_format):
+        order = range(len(size) - 1, -1, -1)
+    else:
+        order = [1, *range(len(size) - 1, 1, -1), 0]  # type: ignore[assignment]
+    strides, step = [1] * len(size), 1
+    for at in order:
+        strides[at] = step
+        step *= max(1, size[at])
+    return strides
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    step = 1
+    for n, s in sorted(zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]):
+        if n == 1:
+            continue
+        if s != step:
+            return False
+        step *= n
+    return True
+
+
+def _device_of(*tensors: torch.Tensor) -> torch.device:
+    return next(t.device for t in tensors if t.device.type in KEYS)
+
+
+def copy(to: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """`Tensor.copy_`, where one or both are on a simulated GPU."""
+    if to is source or not to.numel():
+        return to
+    source_there, to_there = source.device.type in KEYS, to.device.type in KEYS
+    if source_there and to_there and source.device.index == to.device.index:
+        same = source.dtype == to.dtype and source.shape == to.shape and source.stride() == to.stride()
+        if not (same and _is_dense(to)):
+            return run(aten.copy_.default, (to, source), {})  # type: ignore[no-any-return]
+        link = "device"
+    else:
+        link = "host_to_device" if to_there else "device_to_host"
+        if source_there and to_there:
+            link = "peer_to_device"
+    for tensor in (source, to):
+        if tensor.device.type in KEYS and gpus.gpu_of(tensor.device).capture is None:
+            gpus.gpu_of(tensor.device).synchronize()
+    target, origin = host_view(to), host_view(source)
+    found = gpus.gpu_of(to.device if to_there else source.device)
+
+    def act() -> None:
+        with torch.no_grad():
+            target.copy_(origin)
+        found.transferred(link if link != "peer_to_device" else "device", target.nbytes)
+
+    found.capture_or_do(act)
+    return to
+
+
+def copy_from(source: torch.Tensor, to: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """What PyTorch calls for `copy_` on devices of its extensions."""
+    return copy(to, source, non_blocking)
+
+
+def copy_from_and_resize(source: torch.Tensor, to: torch.Tensor) -> torch.Tensor:
+    to.resize_(source.shape)
+    return copy(to, source)
+
+
+def zero(tensor: torch.Tensor) -> torch.Tensor:
+    """`Tensor.zero_`: a memset, as on a GPU, or a kernel where there are gaps."""
+    if not tensor.numel():
+        return tensor
+    if not _is_dense(tensor):
+        return run(aten.fill_.Scalar, (tensor, 0), {})  # type: ignore[no-any-return]
+    found = gpus.gpu_of(tensor.device)
+    address, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
+
+    def act() -> None:
+        fill = _engine.functional.filling(found.gpu.memory.native, address, 0, 1, nbytes)
+        if found.gpu.functional:
+            fill()
+            return
+        stream = found.stream_of(found.stream)
+        rows = MemoryRows(address, nbytes, use="written")
+        number = found.gpu.transfer(
+            QueuedTransfer(
+                "device", nbytes, stream.number if stream is not None else None, touched=[rows], perform=fill
+            )
+        )
+        if stream is None:
+            found.gpu.synchronize(until=[number])
+
+    found.capture_or_do(act)
+    return tensor
+
+
+def resize(
+    tensor: torch.Tensor, size: Sequence[int], memory_format: torch.memory_format | None = None
+) -> torch.Tensor:
+    """`Tensor.resize_`."""
+    strides = _strides(size, memory_format)
+    needed = (math.prod(size) + tensor.storage_offset()) * tensor.element_size()
+    storage = tensor.untyped_storage()
+    if needed > storage.nbytes():
+        flat = gpus.gpu_of(tensor.device).storage(needed, tensor.device.type)
+        if storage.nbytes():
+            copy(flat[: storage.nbytes()], gpus.wrapped(
+                storage.data_ptr(), storage.nbytes(), tensor.device.type, tensor.device.index, storage
+            ))
+        storage = flat.untyped_storage()
+        aten.set_.source_Storage_storage_offset.redispatch(
+            _CPU, tensor, storage, tensor.storage_offset(), list(size), strides
+        )
+        return tensor
+    aten.set_.source_Storage_storage_offset.redispatch(
+        _CPU, tensor, storage, tensor.storage_offset(), list(size), strides
+    )
+    return tensor
+
+
+def set_empty(tensor: torch.Tensor) -> torch.Tensor:
+    """`Tensor.set_()`: without elements."""
+    flat = gpus.gpu_of(tensor.device).storage(0, tensor.device.type)
+    return aten.set_.source_Storage_storage_offset.redispatch(  # type: ignore[no-any-return]
+        _CPU, tensor, flat.untyped_storage(), 0, [0], [1]
+    )
+
+
+def set_storage(tensor: torch.Tensor, source: Any) -> torch.Tensor:
+    """`Tensor.set_(storage)`."""
+    n = source.nbytes() // tensor.element_size()
+    return aten.set_.source_Storage_storage_offset.redispatch(_CPU, tensor, source, 0, [n], [1])  # type: ignore[no-any-return]
+
+
+def item(tensor: torch.Tensor) -> Any:
+    """`Tensor.item`: waits, and reads a value."""
+    found = gpus.gpu_of(tensor.device)
+    found.synchronize()
+    found.transferred("device_to_host", tensor.element_size())
+    return host_view(tensor).item()
+
+
+def record_stream(tensor: torch.Tensor, stream: Any) -> None:
+    """Memory of queued launches is kept whatever their streams are."""
+
+
+def random(op: Any) -> Callable[..., Any]:
+    """An operator that draws random numbers: on the host, with the device's generator."""
+
+    name = str(op).removeprefix("aten.")
+    target = _operator(_WITH_GENERATOR[name]) if name in _WITH_GENERATOR else op
+    takes = any(argument.name == "generator" for argument in target._schema.arguments)
+
+    def draw(*arguments: Any, **settings: Any) -> Any:
+        if takes and settings.get("generator") is None:
+            leaves = [x for x in tree_flatten((arguments, settings))[0] if isinstance(x, torch.Tensor)]
+            index = next((t.device.index for t in leaves if t.device.type in KEYS), 0)
+            torch.cuda._lazy_init()
+            settings["generator"] = torch.cuda.default_generators[index]
+        # Inductor's seeds are a few numbers, which a GPU would get from the host as well.
+        return on_host(target, arguments, settings, note=name != "randint.low_out")
+
+    return draw
+
+
+def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
+    """Runs an operator on the host, on the memory of the device. note: whether it is to be named."""
+    leaves, structure = tree_flatten((arguments, settings))
+    device = next((x.device for x in leaves if isinstance(x, torch.Tensor) and x.device.type in KEYS), None)
+    if device is None:
+        device = next(x for x in leaves if isinstance(x, torch.device) and x.type in KEYS)
+    found = gpus.gpu_of(device)
+    if found.capture is not None:
+        raise NotImplementedError(f"simt.torch: {op} runs on the host, which a CUDA graph cannot capture")
+    found.synchronize()
+    if note:
+        ran_on_host(found, str(op))
+    views = {id(x): host_view(x) for x in leaves if isinstance(x, torch.Tensor)}
+    back = {id(views[id(x)]): x for x in leaves if isinstance(x, torch.Tensor)}
+    given = [
+        views[id(x)]
+        if isinstance(x, torch.Tensor)
+        else torch.device("cpu")
+        if isinstance(x, torch.device) and x.type in KEYS
+        else x
+        for x in leaves
+    ]
+    arguments, settings = tree_unflatten(given, structure)
+    with torch.no_grad():
+        results, shape = tree_flatten(op(*arguments, **settings))
+    outputs = []
+    for result in results:
+        if not isinstance(result, torch.Tensor):
+            outputs.append(result)
+        elif id(result) in back:
+            outputs.append(back[id(result)])
+        else:
+            made = empty_strided(result.shape, result.stride(), result.dtype, None, device)
+            with torch.no_grad():
+                host_view(made).copy_(result)
+            outputs.append(made)
+    return tree_unflatten(outputs, shape)
+
+
+def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
+    """Counts it, names it once, and notes it in the Result."""
+    if operator not in found.host_operators:
+        text = f"{operator} has no kernel for the GPU: it runs on the host, and is not timed"
+        warnings.warn(text, HostOperatorWarning, stacklevel=4)
+        if not found.gpu.functional:
+            found.gpu.session.note(text)
+    found.host_operators[operator] = found.host_operators.get(operator, 0) + 1
+
+
+def run(op: Any, arguments: Any, settings: Any) -> Any:
+    """Runs an operator as a kernel, or on the host."""
+    try:
+        return KERNELS.run(op, arguments, settings)
+    except NoKernelError:
+        return on_host(op, arguments, settings)
+
+
+def _fallback(op: Any, *arguments: Any, **settings: Any) -> Any:
+    return run(op, arguments, settings)
+
+
+def _operator(name: str) -> Any:
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(aten, packet), overload or "default")
+
+
+def _kernel(op: Any) -> Callable[..., Any]:
+    def kernel(*arguments: Any, **settings: Any) -> Any:
+        return run(op, arguments, settings)
+
+    return kernel
+
+
+def _view(op: Any) -> Callable[..., Any]:
+    def view(*arguments: Any, **settings: Any) -> Any:
+        return op.redispatch(_CPU, *arguments, **settings)
+
+    return view
+
+
+_libraries: list[Library] = []
+"""Registrations last as long as these."""
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "empty.memory_format": empty,
+    "empty_strided": empty_strided,
+    "copy_": copy,
+    "_copy_from": copy_from,
+    "_copy_from_and_resize": copy_from_and_resize,
+    "zero_": zero,
+    "resize_": resize,
+    "set_": set_empty,
+    "set_.source_Storage": set_storage,
+    "_local_scalar_dense": item,
+    "record_stream": record_stream,
+}
+
+
+def install(type: str) -> None:
+    """Registers the operators for "cuda" or "simt"."""
+    key = KEYS[type]
+    library, rest = Library("aten", "IMPL"), Library("_", "IMPL")
+    done = set()
+
+    def add(name: str, function: Callable[..., Any]) -> None:
+        try:
+            op = _operator(name)
+        except AttributeError:
+            return
+        if name not in done:
+            done.add(name)
+            library.impl(op, function, key)
+
+    for name, function in _SPECIAL.items():
+        add(name, function)
+    for name in _VIEWS:
+        add(name, _view(_operator(name)))
+    for name in _RANDOM:
+        if hasattr(aten, name.partition(".")[0]):
+            add(name, random(_operator(name)))
+    for name in _WHOLE:
+        if hasattr(aten, name.partition(".")[0]):
+            add(name, _kernel(_operator(name)))
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    for full in torch._C._dispatch_get_all_op_names():
+        if full.startswith("aten::") and has(full, "CompositeExplicitAutogradNonFunctional"):
+            name = full.removeprefix("aten::")
+            try:
+                add(name, _kernel(_operator(name)))
+            except (AttributeError, RuntimeError):
+                continue
+    rest.fallback(_fallback, key)
+    _libraries.extend((library, rest))
+    if len(_libraries) == 2:
+        host = Library("aten", "IMPL")
+        host.impl("_pin_memory", lambda tensor, device=None: tensor, "CPU")
+        _libraries.append(host)

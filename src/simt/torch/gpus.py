@@ -1,0 +1,326 @@
+"""The simulated GPUs that PyTorch sees, and their memory as tensors.
+
+A tensor on "cuda:0" or "simt:0" is a plain `torch.Tensor` whose storage lies in the memory of a simulated GPU.
+That memory is mapped into this process at its own addresses, so `data_ptr()` is at once the address that
+kernels get and one that the host can read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from simt import _engine
+from simt.errors import LaunchError, SimtError
+from simt.gpu import GPU
+from simt.gpu.arguments import LaunchArguments
+from simt.gpu.module import Launcher
+from simt.gpu.stream import Stream
+from simt.options import DEFAULT_GPU
+from simt.run.session import QueuedTransfer
+
+FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 40
+"""Start of device 0's memory, and distance between the memories of devices."""
+_MAP_FIXED_NOREPLACE = 0x100000
+_GRANULE = 512
+"""Bytes that sizes of tensors are rounded up to, as by PyTorch's allocator for CUDA."""
+DEVICE_TYPES = {"cpu": 1, "cuda": 2, "simt": 12}
+"""DLPack's numbers of device types: kDLCPU, kDLCUDA, and kDLExtDev, which is PyTorch's PrivateUse1."""
+
+
+class _DLTensor(ctypes.Structure):
+    """`DLManagedTensor` of dlpack.h, version 0."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("dimensions", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("stride", ctypes.c_int64),
+    ]
+
+
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.restype, _capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_lent: dict[int, tuple[_DLTensor, Any]] = {}
+"""What tensors keep alive, by the address of their descriptions."""
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _returned(place: int, lent: Any = _lent) -> None:
+    lent.pop(place, None)
+
+
+_DELETER = ctypes.cast(_returned, ctypes.c_void_p).value
+_SHAPE, _STRIDE = _DLTensor.size.offset, _DLTensor.stride.offset
+
+
+def wrapped(address: int, nbytes: int, type: str, index: int, keeps: Any) -> torch.Tensor:
+    """Bytes at an address as a tensor on a device. keeps: what must live as long as its storage."""
+    made = _DLTensor()
+    place = ctypes.addressof(made)
+    made.data, made.device_type, made.device_id = address, DEVICE_TYPES[type], index
+    made.dimensions, made.code, made.bits, made.lanes = 1, 1, 8, 1
+    made.shape, made.strides, made.deleter = place + _SHAPE, place + _STRIDE, _DELETER
+    made.size, made.stride = nbytes, 1
+    _lent[place] = made, keeps
+    tensor: torch.Tensor = torch._C._from_dlpack(_capsule(place, b"dltensor", None))
+    return tensor
+
+
+class _Block:
+    """Device memory that is given back when nothing refers to it."""
+
+    __slots__ = ("address", "gpu", "nbytes")
+
+    def __init__(self, gpu: SimulatedGpu, address: int, nbytes: int) -> None:
+        self.gpu, self.address, self.nbytes = gpu, address, nbytes
+
+    def __del__(self) -> None:
+        self.gpu.give_back(self.address, self.nbytes)
+
+
+class _Gpu(GPU):
+    """A GPU whose addresses no other of this process has."""
+
+    def __init__(self, ordinal: int, options: dict[str, Any]) -> None:
+        self._ordinal = ordinal
+        super().__init__(**options)
+
+    def _device_memory(self, capacity: int) -> _engine.functional.DeviceMemory:
+        first = FIRST_ADDRESS + self._ordinal * ADDRESSES
+        return _engine.functional.DeviceMemory(capacity, first, self.exact_bounds)
+
+
+class SimulatedGpu:
+    """One device of PyTorch."""
+
+    def __init__(self, gpu: GPU, index: int) -> None:
+        self.gpu, self.index = gpu, index
+        self.base, self.capacity = int(gpu.memory.native.base), int(gpu.memory.native.capacity)
+        _map(gpu)
+        self._free: OrderedDict[int, list[int]] = OrderedDict()
+        self._late: list[tuple[int, int]] = []
+        self._lock = threading.RLock()
+        self.current = self.peak = self.reserved = self.peak_reserved = self.allocations = 0
+        """Bytes in tensors, and held for them; number of allocations."""
+        self.streams: dict[int, Stream] = {}
+        """Streams that the program has made, by handle. The default stream has handle 0."""
+        self.stream = 0
+        """Handle of the current stream."""
+        self.capture: list[tuple[Any, ...]] | None = None
+        """What a graph that is being captured launches."""
+        self.host_operators: dict[str, int] = {}
+        """Operators that were executed on the host, with how often."""
+        self.annotation = ""
+
+    # --- memory
+
+    def storage(self, nbytes: int, type: str) -> torch.Tensor:
+        """New bytes on this device. Raises OutOfMemoryError as PyTorch does."""
+        size = max(_GRANULE, -(-nbytes // _GRANULE) * _GRANULE)
+        with self._lock:
+            kept = self._free.get(size)
+            if kept:
+                address = kept.pop()
+            else:
+                address = self._allocate(size)
+            self.current += size
+            self.allocations += 1
+            self.peak = max(self.peak, self.current)
+        return wrapped(address, nbytes, type, self.index, _Block(self, address, size))
+
+    def _allocate(self, size: int) -> int:
+        try:
+            address = self.gpu.memory.allocate(size, "tensor")
+        except LaunchError:
+            self.empty_cache()
+            try:
+                address = self.gpu.memory.allocate(size, "tensor")
+            except LaunchError as error:
+                raise torch.OutOfMemoryError(
+                    f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. GPU {self.index} has a "
+                    f"total capacity of {self.capacity / 2**30:.2f} GiB ({error})"
+                ) from None
+        self.reserved += size
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
+        return address
+
+    def give_back(self, address: int, size: int) -> None:
+        """Keeps memory for the next tensor of its size. Queued launches may still use it: then, later."""
+        with self._lock:
+            self.current -= size
+            if self.capture is not None or self.gpu.queued:
+                self._late.append((address, size))
+            else:
+                self._free.setdefault(size, []).append(address)
+
+    def empty_cache(self) -> None:
+        """Frees what no tensor uses."""
+        with self._lock:
+            for size, addresses in self._free.items():
+                for address in addresses:
+                    self.gpu.exclusive.drop(address)
+                    self.reserved -= size
+            self._free.clear()
+
+    # --- order
+
+    def stream_of(self, handle: int | None) -> Stream | None:
+        """The stream of a handle; None for the default stream."""
+        if not handle:
+            return None
+        try:
+            return self.streams[handle]
+        except KeyError:
+            raise LaunchError(f"stream {handle:#x} is not one of {self.gpu.name}") from None
+
+    def new_stream(self) -> int:
+        """The handle of a new stream."""
+        stream = self.gpu.stream()
+        self.streams[stream.number] = stream
+        return stream.number
+
+    def point(self, handle: int) -> tuple[int | None, QueuedTransfer | None]:
+        """A point in a stream, or after everything for the default stream; None without timing."""
+        if self.gpu.functional:
+            return None, None
+        stream = self.stream_of(handle)
+        after = self.gpu.queued if stream is None else stream.pending()
+        made = QueuedTransfer(stream=None if stream is None else stream.number, after=after)
+        return self.gpu.transfer(made), made
+
+    def wait(self, handle: int, number: int) -> None:
+        """Lets what follows in a stream wait for a point."""
+        stream, event = self.stream_of(handle), self.gpu.event()
+        if stream is not None:
+            event.after = (number,)
+            stream.wait(event)
+
+    def synchronize(self) -> None:
+        """Runs everything that is queued. Raises RuntimeError while a graph is captured."""
+        if self.capture is not None:
+            raise RuntimeError("operation not permitted when stream is capturing")
+        self.gpu.synchronize()
+        if self._late:
+            with self._lock:
+                for address, size in self._late:
+                    self._free.setdefault(size, []).append(address)
+                self._late.clear()
+
+    def launch(self, launcher: Launcher, block: bytes, keeps: Any = None) -> None:
+        """Launches a kernel in the stream of its launcher, or records it in the graph that is captured."""
+        if self.capture is not None:
+            self.capture.append((self._launch, launcher, block, keeps, self.annotation))
+        else:
+            self._launch(launcher, block, keeps, self.annotation)
+
+    def _launch(self, launcher: Launcher, block: bytes, keeps: Any, annotation: str) -> None:
+        arguments = LaunchArguments(block)
+        arguments.keeps.append(keeps)
+        with self.gpu.annotate(annotation):
+            self.gpu.launch(launcher, lambda: arguments)
+
+    def transferred(self, link: str, nbytes: int) -> None:
+        """Takes the time of a copy; values are copied by who calls this."""
+        if self.gpu.functional or not nbytes:
+            return
+        stream = self.stream_of(self.stream)
+        number = self.gpu.transfer(
+            QueuedTransfer(link, nbytes * (2 if link == "device" else 1), stream.number if stream else None)
+        )
+        self.gpu.synchronize(until=[number])
+
+    def capture_or_do(self, act: Any, *arguments: Any) -> None:
+        """Does what is no launch, now or whenever the graph that is captured is replayed."""
+        if self.capture is not None:
+            self.capture.append((act, *arguments))
+        else:
+            act(*arguments)
+
+
+def _map(gpu: GPU) -> None:
+    """Maps a GPU's memory at its own addresses. Raises SimtError where they are taken."""
+    native = gpu.memory.native
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    base, size = int(native.base), int(native.capacity)
+    flags = mmap.MAP_SHARED | _MAP_FIXED_NOREPLACE
+    found = libc.mmap(base, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, native.file, 0)
+    if found != base:
+        raise SimtError(
+            f"{gpu.name}: its memory cannot be mapped at {base:#x}: the addresses are taken, by another GPU of "
+            "simt.torch.use or by a library"
+        )
+
+
+_gpus: list[SimulatedGpu] = []
+_chosen: list[tuple[Any, dict[str, Any]]] = [(DEFAULT_GPU, {})]
+"""A GPU or its name, with options, for each device."""
+_here = threading.local()
+
+
+def choose(wanted: Sequence[tuple[Any, dict[str, Any]]]) -> None:
+    """Sets the GPUs of this process; they are made when first used. Raises SimtError once they are."""
+    if _gpus:
+        raise SimtError(
+            "the GPUs of PyTorch are in use already: call simt.torch.use before the first tensor on one"
+        )
+    _chosen[:] = wanted
+
+
+def count() -> int:
+    """Number of devices."""
+    return len(_chosen)
+
+
+def gpus() -> list[SimulatedGpu]:
+    """All devices, which this call makes if need be."""
+    if not _gpus:
+        for index, (name, options) in enumerate(_chosen):
+            made = name if isinstance(name, GPU) else _Gpu(index, {"gpu": name, **options})
+            _gpus.append(SimulatedGpu(made, index))
+    return _gpus
+
+
+def made() -> list[SimulatedGpu]:
+    """The devices that are in use."""
+    return _gpus
+
+
+def current() -> int:
+    """This thread's current device."""
+    return int(getattr(_here, "index", 0))
+
+
+def set_current(index: int) -> None:
+    """Raises RuntimeError for a device that is not there."""
+    if not 0 <= index < count():
+        raise RuntimeError(f"CUDA error: invalid device ordinal: {index}, there are {count()}")
+    _here.index = index
+
+
+def gpu_of(device: torch.device | int | None = None) -> SimulatedGpu:
+    """A device; None or one without a number: this thread's current one."""
+    index = device if isinstance(device, int) else device.index if device is not None else None
+    index = current() if index is None or index < 0 else index
+    found = gpus()
+    if index >= len(found):
+        raise RuntimeError(f"CUDA error: invalid device ordinal: {index}, there are {len(found)}")
+    return found[index]

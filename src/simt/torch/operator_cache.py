@@ -1,0 +1,255 @@
+"""Kernels of single operators: compiled by Inductor when they are first used, and kept on disk by it.
+
+An operator is compiled for the sizes, strides and types of its tensors, and for its numbers. Numbers that
+change from call to call (a learning rate) become arguments of the kernel.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from torch._inductor import compile_fx
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.fx_passes.replace_random import replace_random_passes
+from torch._inductor.lowering import fallbacks
+from torch._inductor.virtualized import V
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from . import gpus
+from .inductor import DECOMPOSED, settings
+from .operators import DECOMPOSITIONS
+
+aten = torch.ops.aten
+_ALIGNMENT = 16
+"""Bytes at which Inductor assumes that tensors begin."""
+_HOST: Any = object()
+_NUMBERS = {
+    "fill_.Scalar": ("value",),
+    "addcmul_": ("value",),
+    "addcdiv_": ("value",),
+    "addcmul": ("value",),
+    "addcdiv": ("value",),
+    "lerp.Scalar": ("weight",),
+    "lerp_.Scalar": ("weight",),
+}
+_NONE = (
+    "aten::nonzero",
+    "aten::masked_select",
+    "aten::_unique2",
+    "aten::unique_consecutive",
+    "aten::unique_dim",
+    "aten::bincount",
+    "aten::histc",
+    "aten::equal",
+    "aten::is_pinned",
+    "aten::multinomial",
+)
+"""Operators whose results have sizes that depend on values, or that Inductor leaves to libraries."""
+
+
+class NoKernelError(Exception):
+    """Inductor has no kernel for an operator."""
+
+
+class OperatorCache:
+    """Compiled operators, by operator and what is known of its arguments."""
+
+    def __init__(self) -> None:
+        self._compiled: dict[Any, Any] = {}
+        self._running = threading.local()
+        self._compiler = ThreadPoolExecutor(1, "simt-operators")
+        self._lock = threading.RLock()
+
+    def run(self, op: Any, arguments: Any, settings_: Any) -> Any:
+        """Runs an operator. Raises NoKernelError if there is no kernel for it."""
+        leaves, structure = tree_flatten((arguments, settings_))
+        tensors: list[torch.Tensor] = []
+        places: dict[int, int] = {}
+        key: list[Any] = [op]
+        device = None
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                at = places.get(id(leaf))
+                if at is not None:
+                    key.append(at)
+                    continue
+                places[id(leaf)] = len(tensors)
+                where = leaf.device
+                if where.type != "cpu":
+                    if device is None or device.type == "cpu":
+                        device = where
+                elif leaf.dim():
+                    where = None  # moved to the device
+                offset = leaf.storage_offset() * leaf.element_size() % _ALIGNMENT
+                key.append((leaf.dtype, leaf.shape, leaf.stride(), offset, where))
+                tensors.append(leaf)
+            elif isinstance(leaf, torch.device):
+                device = device or leaf
+                key.append(leaf)
+            else:
+                key.append((type(leaf), leaf))
+        if device is None:
+            raise NoKernelError
+        key.append(structure)
+        whole = tuple(key)
+        found = self._compiled.get(whole)
+        active = self._running.__dict__.setdefault("keys", [])
+        if found is None:
+            if op._schema.name in _NONE or whole in active:
+                raise NoKernelError
+            found = self._compile(op, leaves, structure, tensors, places, device)
+            self._compiled[whole] = found
+        elif whole in active:  # Inductor's code calls the operator itself
+            self._compiled[whole] = _HOST
+            raise NoKernelError
+        if found is _HOST:
+            raise NoKernelError
+        active.append(whole)
+        try:
+            return found(tensors)
+        finally:
+            active.pop()
+
+    def _compile(
+        self,
+        op: Any,
+        leaves: list[Any],
+        structure: Any,
+        tensors: list[torch.Tensor],
+        places: dict[int, int],
+        device: torch.device,
+    ) -> Any:
+        if op in fallbacks and op not in DECOMPOSED:
+            return _HOST
+        job = lambda: _compiled(op, leaves, structure, tensors, places, device)  # noqa: E731
+        if threading.current_thread().name.startswith("simt-operators"):
+            return job()
+        return self._compiler.submit(job).result()
+
+
+KERNELS = OperatorCache()
+
+
+def _compiled(
+    op: Any,
+    leaves: list[Any],
+    structure: Any,
+    tensors: list[torch.Tensor],
+    places: dict[int, int],
+    device: torch.device,
+) -> Any:
+    """A function of the tensors that runs the operator."""
+    index = gpus.gpu_of(device).index
+    there = torch.device("cuda", index)
+    returned = _returned(op, leaves, structure, places)
+    positions = [places[id(x)] if isinstance(x, torch.Tensor) else None for x in leaves]
+    constants = [there if isinstance(x, torch.device) and x.type != "cpu" else x for x in leaves]
+    made: list[Any] = []
+
+    def whole(*given: torch.Tensor) -> Any:
+        filled = [given[p] if p is not None else c for p, c in zip(positions, constants, strict=True)]
+        arguments, named = tree_unflatten(filled, structure)
+        results, shape = tree_flatten(op(*arguments, **named))
+        made.append((shape, len(results)))
+        return [r for i, r in enumerate(results) if returned.get(i) is None]
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    name = str(op).removeprefix("aten.").removesuffix(".default").replace(".", "_")
+    with torch.no_grad(), settings(gpus.gpu_of(device).gpu.spec, gpus.gpu_of(device).gpu.functional):
+        with mode:
+            fakes = [_fake(t, there) for t in tensors]
+        try:
+            graph = _traced(whole, fakes, mode)
+            with V.set_fake_mode(mode):
+                replace_random_passes(graph)
+                code = compile_fx.compile_fx_inner(graph, fakes, is_inference=True)
+        except Exception as error:  # Inductor raises errors of many classes
+            import os
+
+            if os.environ.get("SIMT_TORCH_DEBUG"):
+                raise
+            del error
+            return _HOST
+    call = code.current_callable if hasattr(code, "current_callable") else code
+    shape, count = made[-1]
+    kept = [returned.get(i) for i in range(count)]
+    found = gpus.gpu_of(device)
+    renaming = device.type if device.type != "cuda" else None
+
+    def run(given: list[torch.Tensor]) -> Any:
+        from .eager import renamed
+
+        passed = [
+            t if t.device.type == "cuda" or (t.device.type == "cpu" and not t.dim()) else _moved(t, there)
+            for t in given
+        ]
+        found.annotation, before = name, found.annotation
+        try:
+            outputs = iter(call(passed))
+        finally:
+            found.annotation = before
+        results = [
+            given[k] if k is not None else renamed(next(outputs), renaming) if renaming else next(outputs)
+            for k in kept
+        ]
+        return tree_unflatten(results, shape)
+
+    return run
+
+
+def _moved(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
+    from .eager import renamed
+
+    return tensor.to(there) if tensor.device.type == "cpu" else renamed(tensor, "cuda")
+
+
+def _fake(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
+    """A tensor without values of the same layout."""
+    at = there if tensor.device.type != "cpu" or tensor.dim() else torch.device("cpu")
+    offset = tensor.storage_offset() * tensor.element_size() % _ALIGNMENT // tensor.element_size()
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=at)
+    if not offset:
+        return made
+    span = offset + 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n)
+    return torch.empty(span, dtype=tensor.dtype, device=at).as_strided(
+        tensor.shape, tensor.stride(), offset
+    )
+
+
+def _returned(op: Any, leaves: list[Any], structure: Any, places: dict[int, int]) -> dict[int, int | None]:
+    """Which results are arguments that the operator changes: by number of the result, number of the tensor."""
+    arguments, named = tree_unflatten(leaves, structure)
+    written: dict[str, Any] = {}
+    for number, argument in enumerate(op._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = named.get(argument.name)
+        if value is None and number < len(arguments):
+            value = arguments[number]
+        for label in argument.alias_info.before_set:
+            written[label] = value
+    found: dict[int, int | None] = {}
+    at = 0
+    for result in op._schema.returns:
+        if result.alias_info is not None and result.alias_info.is_write:
+            value = written.get(next(iter(result.alias_info.before_set)))
+            for tensor in value if isinstance(value, (list, tuple)) else [value]:
+                found[at] = places.get(id(tensor))
+                at += 1
+        else:
+            at += 1
+    return found
+
+
+def _traced(whole: Callable[..., Any], fakes: Sequence[torch.Tensor], mode: FakeTensorMode) -> Any:
+    """The operator as a graph of what Inductor has kernels for; what it changes is copied at the end."""
+    table = {**select_decomp_table(), **DECOMPOSITIONS}
+    with mode:
+        functional = torch.func.functionalize(whole, remove="mutations_and_views")
+        return make_fx(functional, decomposition_table=table, tracing_mode="real")(*fakes)
