@@ -52,6 +52,7 @@ def test_public_names() -> None:
         "debug",
         "errors",
         "exec",
+        "isa",
         "policy",
         "power",
         "profile",

@@ -286,7 +286,7 @@ class Kernel:
         if progress:
             progress(100)
 
-    def source(self) -> int:
+    def source(self, special: frozenset[str] = frozenset()) -> int:
         return self.grid[0]
 
 
@@ -341,6 +341,7 @@ def installed(commands: list[Any] | None = None) -> Iterator[list[FakeGpu]]:
         def __init__(self, overrides: dict[str, Any]) -> None:
             self.name = SPEC["name"]
             self.hash = f"beef{sorted(overrides.items())}"
+            self.special_opcodes: frozenset[str] = frozenset()
 
         def native(self) -> dict[str, Any]:
             return SPEC
