@@ -149,7 +149,7 @@ def _bandwidth(spec: Spec) -> Overrides | None:
 def _latency(spec: Spec) -> Overrides:
     """The levels answer at once, as many requests at a time as before."""
     return {"l1.latency": 1, "l1.bypass_latency": 0, "interconnect.latency": 0, "l2.latency": 1,
-            "l2.far_latency": 0, "dram.latency": 1}  # fmt: skip
+            "l2.far_latency": min(4, spec.l2.far_latency), "dram.latency": 1}  # fmt: skip
 
 
 def _fetch(spec: Spec) -> Overrides:
