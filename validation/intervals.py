@@ -1,9 +1,10 @@
-"""The least distance, in cycles, that ptxas leaves between independent instructions of one warp and opcode: for how
-long one occupies its pipe.
+"""The least distance, in cycles, that ptxas leaves between independent instructions of one warp and opcode:
+for how long one occupies its pipe.
 
     python validation/intervals.py sm_70 sm_75 sm_80 sm_86 sm_90
 
-Compiles a kernel for each opcode, with eight of them that do not depend on each other. "-": no two of them are neighbours.
+Compiles a kernel for each opcode, with eight of them that do not depend on each other. "-": this compiler
+makes other instructions.
 """
 
 from __future__ import annotations
