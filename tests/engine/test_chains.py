@@ -114,6 +114,16 @@ def test_integer_multiplications_share_the_pipe_of_fp32(
     assert distance(tmp_path, pair, "qv100", other) == 6 - expected
 
 
+@pytest.mark.parametrize("gpu", ["qv100", "rtx2060", "a100", "rtx3070", "h100"])
+@pytest.mark.parametrize(("opcode", "expected"), [("IMAD", 2), ("IMAD.HI", 4), ("IMAD.WIDE.U32", 4)])
+def test_wide_products_take_their_pipe_twice_as_long(
+    gpu: str, opcode: str, expected: int, tmp_path: Path
+) -> None:
+    """As far apart as in code of ptxas for each generation (`validation/intervals.py`)."""
+    product = lambda w, i: w.op(opcode, 8 + 2 * (i % 8), (60, 61, 62))  # noqa: E731
+    assert distance(tmp_path, product, gpu) == expected
+
+
 def test_conversions_of_fp64_share_its_unit_where_that_is_slow(tmp_path: Path) -> None:
     """Two lanes for the four sub-cores of an RTX 2060; a V100's unit is no slower than its conversions."""
     convert = lambda w, i: w.op("F2F.F64.F32", 8 + 2 * (i % 8), (60,))  # noqa: E731

@@ -44,6 +44,15 @@ constexpr bool synchronises(Operation operation) {
   return bit(operation) & operations;
 }
 
+/// The least distance of independent instructions in code of ptxas 12.9 for sm_70, sm_75, sm_80, sm_86 and
+/// sm_90 (`validation/intervals.py`): 2 cycles after an IMAD, 4 after an IMAD.HI or IMAD.WIDE.
+constexpr uint32_t wide_product_intervals = 2;
+
+bool has_wide_product(std::string_view opcode) {
+  return opcode_row(opcode).also.widths == Widths::WideProduct &&
+         (has_modifiers(opcode, "HI") || has_modifiers(opcode, "WIDE"));
+}
+
 /// Decodes instructions as the core model of a specification understands them.
 class Decoder {
  public:
@@ -178,6 +187,9 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   d.initiation_interval = static_cast<uint16_t>(std::max(1u, unit.initiation_interval));
   if (s.unit == Unit::Conversion && d.unit == Unit::Sfu)
     d.latency = static_cast<uint16_t>(spec_.sm.conversion_latency);
+  if (spec_.sm.multiplications_on_fp32 && s.unit == Unit::Multiply && !special &&
+      has_wide_product(opcodes_[s.opcode]))
+    d.initiation_interval = static_cast<uint16_t>(d.initiation_interval * wide_product_intervals);
   if (s.half_precision && !special) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);
