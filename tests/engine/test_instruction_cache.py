@@ -64,8 +64,8 @@ def launches(folder: Path, lines: int, overrides: dict[str, object] | None = Non
 
 
 def test_straight_line_code_comes_from_the_l2_as_fast_as_on_silicon(tmp_path: Path) -> None:
-    """An RTX 3060 takes 17.82 cycles for four FFMAs, half a line, that come from the L2, and 4 if the launch before
-    has executed them (YKTian-x2b/AmpereArchViaMicroBenchMark, res_I-CacheSize.txt).
+    """An RTX 3060 takes 17.82 cycles for four FFMAs, half a line, that come from the L2, and 4 if the launch
+    before has executed them (YKTian-x2b/AmpereArchViaMicroBenchMark, res_I-CacheSize.txt).
     """
     few, many = launches(tmp_path / "few", 200), launches(tmp_path / "many", 400)
     assert (many[0] - few[0]) / 200 == pytest.approx(2 * 17.82, rel=0.005)

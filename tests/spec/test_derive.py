@@ -16,8 +16,8 @@ MB, GB = 1 << 20, 1 << 30
 SIBLINGS = """
 rtx2080ti rtx2060 sms=68 core_mhz=1545 memory_gbs=616 l2_bytes=5.5MB memory_bytes=11GB fp32_tflops=13.4
 t4 rtx2060 sms=40 core_mhz=1590 memory_gbs=320 memory_mhz=5001 memory_bytes=16GB tensor_tflops=65
-rtx3060ti rtx3070 sms=38 core_mhz=1665 fp32_tflops=16.2
-rtx3060 rtx3070 sms=28 core_mhz=1777 memory_bus_bits=192 memory_gbs=360 memory_bytes=12GB fp32_tflops=12.7
+rtx3060ti rtx3070 sms=38 core_mhz=1665 l2_bytes=3MB fp32_tflops=16.2
+rtx3060 rtx3070 sms=28 core_mhz=1777 l2_bytes=2.25MB memory_bus_bits=192 memory_gbs=360 memory_bytes=12GB
 rtx3080 rtx3070 sms=68 core_mhz=1710 memory_bus_bits=320 memory_gbs=760 memory_bytes=10GB fp32_tflops=29.8
 rtx3090 rtx3070 sms=82 core_mhz=1695 memory_bus_bits=384 memory_mhz=9750 memory_bytes=24GB fp32_tflops=35.6
 a6000 rtx3070 sms=84 core_mhz=1800 memory_bus_bits=384 memory_gbs=768 memory_bytes=48GB tensor_tflops=154.8
