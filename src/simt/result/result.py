@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from simt.explain import Explanation
     from simt.power import Energies, ProgramEnergy
+    from simt.validate.confidence import Confidence
 
 SCHEMA = ROWS
 
@@ -277,6 +278,15 @@ class Result:
         """
         return tuple(shares([x.interval for x in self.launches]))
 
+    @property
+    def confidence(self) -> Confidence:
+        """How far its time may be off, by the errors of the nearest runs that were compared with real GPUs;
+        what was approximated; what ran, under which conditions (docs/confidence.md).
+        """
+        from simt.validate.confidence import confidence
+
+        return confidence(self)
+
     def explain(self, launch: int | None = None, **options: Any) -> Explanation:
         """Why a launch takes its time, and what removing each cause would gain: `simt.explain.explain` of
         this Result, which has the options.
@@ -346,6 +356,7 @@ class Result:
             "warnings": list(self.warnings),
             "machine": asdict(self.machine),
             "provenance": self.provenance.to_json(),
+            "confidence": self.confidence.to_json(),
         }
         if self.transfers:
             found["transfers"] = to_columns(self.transfers)
