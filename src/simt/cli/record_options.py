@@ -37,7 +37,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progres
 Record = TypeVar("Record", bound=Options)
 
 
-_COMPLETED = {
+_COMPLETED: dict[str, Callable[..., list[str]]] = {
     "gpu": completion.gpus,
     "set": completion.fields,
     "kernels": completion.kernels,

@@ -39,8 +39,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RESULT...",
-            help="What `simt run --output` saved: directories or .json files. Of two, the page shows them side "
-            "by side; of more, the time of each kernel in each.",
+            help="What `simt run --output` saved: directories or .json files. Of two, the page shows them "
+            "side by side; of more, the time of each kernel in each.",
         ),
     ],
     output: Annotated[

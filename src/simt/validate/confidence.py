@@ -32,7 +32,7 @@ _ISSUE = ("selected", "not_selected")
 
 
 @dataclass(frozen=True)
-class Features:
+class RunFeatures:
     """What makes runs alike. cycles, instructions: of a launch, on average. waits: share of all waiting by
     state."""
 
@@ -43,7 +43,7 @@ class Features:
     waits: Mapping[str, float]
 
     @classmethod
-    def of(cls, result: Result) -> Features:
+    def of(cls, result: Result) -> RunFeatures:
         t = result.totals
         n = max(1, t.launches)
         return cls(
@@ -54,7 +54,7 @@ class Features:
             shares(t.warp_stalls),
         )
 
-    def distance(self, other: Features) -> float:
+    def distance(self, other: RunFeatures) -> float:
         """In units of a factor of ten in length, or of all waiting for something else."""
         lengths = math.log10((self.cycles + 1) / (other.cycles + 1))
         sizes = math.log10((self.instructions + 1) / (other.instructions + 1)) / 2
@@ -74,7 +74,7 @@ class Features:
 class ErrorRow:
     """ratio: measured / simulated time."""
 
-    features: Features
+    features: RunFeatures
     suite: str
     program: str
     row: str
@@ -138,7 +138,7 @@ class Confidence:
 
 def confidence(result: Result) -> Confidence:
     """How far the time of a Result may be off, what it approximates, what ran, and under which conditions."""
-    chosen = nearest(Features.of(result), error_rows()) if result.launches else []
+    chosen = nearest(RunFeatures.of(result), error_rows()) if result.launches else []
     low, high = interval([row.ratio for row in chosen]) if len(chosen) >= LEAST else (None, None)
     of_launches = (text for launch in result.launches for text in launch.warnings)
     return Confidence(
@@ -173,12 +173,10 @@ def shares(states: Mapping[str, float]) -> dict[str, float]:
     return {name: n / total for name, n in waits.items()} if total else {}
 
 
-def nearest(
-    features: Features, rows: Iterable[ErrorRow], use: Callable[[ErrorRow], bool] = lambda _: True
-) -> list[ErrorRow]:
-    """The nearest rows that are near enough, nearest first. use: rows that may be taken."""
-    found = [(features.distance(row.features), i, row) for i, row in enumerate(rows) if use(row)]
-    return [row for distance, _, row in sorted(found)[:NEAREST] if distance <= FARTHEST]
+def nearest(features: RunFeatures, rows: Iterable[ErrorRow]) -> list[ErrorRow]:
+    """The nearest rows that are near enough, nearest first."""
+    found = sorted((features.distance(row.features), i, row) for i, row in enumerate(rows))
+    return [row for distance, _, row in found[:NEAREST] if distance <= FARTHEST]
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float]:
@@ -208,7 +206,7 @@ def error_rows(path: Path = ROWS) -> tuple[ErrorRow, ...]:
     with path.open(encoding="utf-8", newline="") as file:
         return tuple(
             ErrorRow(
-                Features(
+                RunFeatures(
                     row["gpu"],
                     int(row["sm_version"]),
                     float(row["cycles"]),
@@ -228,7 +226,8 @@ def leave_out(rows: Sequence[ErrorRow], group: Callable[[ErrorRow], str]) -> tup
     """How often intervals hold for rows whose group is left out: held, claimed, unknown."""
     held = claimed = unknown = 0
     for row in rows:
-        chosen = nearest(row.features, rows, lambda other, own=group(row): group(other) != own)  # type: ignore[misc]
+        others = [other for other in rows if group(other) != group(row)]
+        chosen = nearest(row.features, others)
         if len(chosen) < LEAST:
             unknown += 1
             continue
