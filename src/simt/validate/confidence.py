@@ -19,7 +19,7 @@ from typing import Any
 
 from simt.formatting import format_time
 from simt.result import Result
-from simt.spec import available, load_spec
+from simt.spec.files import available, load_spec
 
 ROWS = Path(__file__).with_name("row_errors.csv")
 COVERAGE = 0.9
