@@ -284,8 +284,8 @@ class Result:
         Any,  # simt.validate.confidence.Confidence, which builds on this module
         WrittenAs(dict[str, Any]),
         Meta(
-            description="How far the time may be off: `interval`, multiples of the simulated time between which "
-            "the true one lies in 9 of 10 cases, or null if unknown; what that follows from; code, "
+            description="How far the time may be off: `interval`, multiples of the simulated time between "
+            "which the true one lies in 9 of 10 cases, or null if unknown; what that follows from; code, "
             "conditions, approximations."
         ),
     ]:

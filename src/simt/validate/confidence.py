@@ -2,8 +2,8 @@
 
 A row is a run of a program whose time on a real GPU is published; `row_errors.csv` has its simulated cycles,
 instructions, what its warps waited for, and how its measured time relates to the simulated one. Near are rows
-with launches of about the same length and size that wait for the same things, first of all on the same GPU,
-then of its generation. The interval holds the middle 90 % of the nearest rows' ratios, widened for their
+with launches of about the same length and size that wait for the same things, on the same GPU or one of its
+generation. The interval holds the middle 90 % of the nearest rows' ratios, widened for their
 number. Where there are too few near rows, nothing is claimed.
 """
 
@@ -27,7 +27,7 @@ NEAREST = 24  # rows that an interval is made of, at most
 LEAST = 12  # and at least
 FARTHEST = 1.6  # distance beyond which a row says nothing
 WIDENING = 1.15  # of the interval in logarithms: the nearest rows are not drawn from those to come
-_OTHER_GPU, _OTHER_GENERATION = 0.3, 0.7
+_OTHER_GPU = 0.3  # of the same generation; of others nothing follows
 _ISSUE = ("selected", "not_selected")
 
 
@@ -60,13 +60,9 @@ class RunFeatures:
         sizes = math.log10((self.instructions + 1) / (other.instructions + 1)) / 2
         states = {*self.waits, *other.waits}
         differ = sum(abs(self.waits.get(s, 0.0) - other.waits.get(s, 0.0)) for s in states) / 2
-        machine = (
-            0.0
-            if self.gpu == other.gpu
-            else _OTHER_GPU
-            if self.sm_version == other.sm_version
-            else _OTHER_GENERATION
-        )
+        if self.sm_version != other.sm_version:
+            return math.inf
+        machine = 0.0 if self.gpu == other.gpu else _OTHER_GPU
         return math.hypot(lengths, sizes, differ) + machine
 
 
