@@ -107,7 +107,7 @@ def _detail(p: Progress) -> str:
     detail = ""
     if p.cycle:
         speed = rate(p.warp_instructions / p.seconds) if p.seconds > 0 else "-"
-        detail += f" · {p.cycle:,} cycles · {speed} warp inst"
+        detail += f" · {p.cycle:,} cycles · IPC {p.warp_instructions / p.cycle:.3g} · {speed} warp inst"
     if p.seconds_left is not None and p.seconds > 1:
         detail += f" · {duration(p.seconds_left)} left"
     return detail

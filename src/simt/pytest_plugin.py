@@ -34,8 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="How much longer than in the baseline is kept silent. [default: 1]",
     )
     group.addoption("--simt-sarif", metavar="FILE", help="Write what is found as SARIF.")
-    for name, text in (("gpu", "The GPU of tests that name none."), ("baseline", "The file of the baseline."),
-                       ("tolerance", "Percent more cycles than in the baseline that are kept silent.")):  # fmt: skip
+    for name, text in (
+        ("gpu", "The GPU of tests that name none."),
+        ("baseline", "The file of the baseline."),
+        ("tolerance", "Percent more cycles than in the baseline that are kept silent."),
+    ):
         parser.addini(f"simt_{name}", text)
 
 

@@ -46,9 +46,20 @@ SPEC: dict[str, Any] = {
             "tensor": {"count": 4, "initiation_interval": 8},
         },
     },
-    "dram": {"bus_bytes": 8, "data_command_ratio": 2, "banks": 4, "refi": 2000},
+    "dram": {
+        "bus_bytes": 8,
+        "data_command_ratio": 2,
+        "banks": 4,
+        "refi": 2000,
+        "latency": 90,
+        "rcd": 20,
+        "cl": 20,
+    },
+    "l1": {"latency": 30},
+    "l2": {"latency": 100},
+    "interconnect": {"latency": 20},
     "address_map": {"channels": 8, "slices_per_channel": 2},
-    "clock": {"core_mhz": 1000.0, "l2_mhz": 1000.0, "dram_mhz": 500.0},
+    "clock": {"core_mhz": 1000.0, "interconnect_mhz": 1000.0, "l2_mhz": 1000.0, "dram_mhz": 500.0},
 }
 
 

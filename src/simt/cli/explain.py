@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from simt.cli import COMMANDS, ending_by_signals
+from simt.cli import COMMANDS, completion, ending_by_signals
 from simt.errors import SimtError
 from simt.explain import CAUSES
 from simt.explain import explain as explained
@@ -36,12 +36,18 @@ def explain(
     target: Annotated[
         Path,
         typer.Argument(
-            metavar="RESULT|PROGRAM", help="A saved Result, a program, an example, a workload, a trace."
+            metavar="RESULT|PROGRAM",
+            autocompletion=completion.programs,
+            help="A saved Result, a program, an example, a workload, a trace.",
         ),
     ],
     gpu: Annotated[
         str | None,
-        typer.Option(help="GPU of a program or trace: a name or a TOML file.", show_default=DEFAULT_GPU),
+        typer.Option(
+            help="GPU of a program or trace: a name or a TOML file.",
+            show_default=DEFAULT_GPU,
+            autocompletion=completion.gpus,
+        ),
     ] = None,
     launch: Annotated[int | None, typer.Option(help="Id of the launch; by default the longest.")] = None,
     cause: Annotated[
@@ -50,7 +56,12 @@ def explain(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            autocompletion=completion.fields,
+            help="Override a value of the specification.",
+        ),
     ] = None,
     code: Annotated[str, typer.Option(help="What is executed where there is a choice: ptx or sass.")] = "ptx",
     driver: Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from simt.cli import COMMANDS, ending_by_signals
+from simt.cli import COMMANDS, completion, ending_by_signals
 from simt.errors import SimtError
 from simt.files import require_output, write_text
 from simt.names import printable
@@ -32,7 +32,10 @@ app = typer.Typer(add_completion=False, context_settings={"help_option_names": [
 @app.command(help=COMMANDS["rank"], epilog=EXAMPLES, no_args_is_help=True)
 def rank(
     program: Annotated[Path, typer.Argument(help="A .py file, or a .cu file with a driver.")],
-    gpu: Annotated[str, typer.Option(help="A name listed by `simt gpus`, or a TOML file.")] = DEFAULT_GPU,
+    gpu: Annotated[
+        str,
+        typer.Option(help="A name listed by `simt gpus`, or a TOML file.", autocompletion=completion.gpus),
+    ] = DEFAULT_GPU,
     parameter: Annotated[
         list[str] | None,
         typer.Option(

@@ -13,6 +13,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from simt import options
+from simt.cli import completion
 from simt.errors import ControlError, LaunchError
 from simt.options import ExecOptions, OnCommandLine, Options, TraceOptions
 from simt.result import Result
@@ -34,6 +35,14 @@ Energies = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor the table.")]
 
 Record = TypeVar("Record", bound=Options)
+
+
+_COMPLETED: dict[str, Callable[..., list[str]]] = {
+    "gpu": completion.gpus,
+    "set": completion.fields,
+    "kernels": completion.kernels,
+    "launches": completion.kernels,
+}
 
 
 def takes(
@@ -133,6 +142,7 @@ def _parameter(one: Field[Any], records: Collection[type[Options]]) -> inspect.P
         metavar=shell.metavar,
         min=one.metadata["least"],
         help=one.metadata["help"],
+        autocompletion=_COMPLETED.get(one.name),
         rich_help_panel=f"Options of {shell.of}" if shell.of and len(records) > 1 else None,
     )
     type_ = shell.type or eval(str(one.type), vars(options))

@@ -13,7 +13,7 @@ from simt.cli import COMMANDS
 from simt.errors import SimtError
 from simt.files import write_text
 from simt.names import printable
-from simt.result import Result, perfetto
+from simt.result import LaunchResult, Result, perfetto
 from simt.result.compare import ResultComparison
 from simt.result.compare_page import write as write_comparison
 from simt.result.matrix import ResultMatrix
@@ -39,8 +39,8 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RESULT...",
-            help="What `simt run --output` saved: directories or .json files. Of two, the page shows them side "
-            "by side; of more, the time of each kernel in each.",
+            help="What `simt run --output` saved: directories or .json files. Of two, the page shows them "
+            "side by side; of more, the time of each kernel in each.",
         ),
     ],
     output: Annotated[
@@ -120,7 +120,7 @@ def _write_page(found: list[Result], page: Path) -> None:
 
 def _lines(result: Result) -> tuple[str, list[dict[str, Any]]]:
     """The lines of the longest launch of each kernel."""
-    longest = {}
+    longest: dict[str, LaunchResult] = {}
     for launch in result.launches:
         if launch.name not in longest or launch.cycles > longest[launch.name].cycles:
             longest[launch.name] = launch

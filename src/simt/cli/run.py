@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from simt import program
-from simt.cli import COMMANDS, LIMIT_EXIT, ending_by_signals, record_options
+from simt.cli import COMMANDS, LIMIT_EXIT, completion, ending_by_signals, record_options
 from simt.cli.tables import show_result
 from simt.errors import Interrupted, LaunchError, LimitReached, ResultError, SimtError, SimulationError
 from simt.files import require_output, write_text
@@ -73,6 +73,7 @@ def run(
         typer.Argument(
             help="A trace (kernelslist.g, a directory with one, a kernel trace, a .simt store), a program "
             "(.py, .cu, .ptx, .cubin, .fatbin), or the name of an example or a workload.",
+            autocompletion=completion.programs,
         ),
     ] = None,
     arguments: Annotated[

@@ -181,13 +181,32 @@ def _occupancy(spec: Spec) -> Overrides:
 
 
 def _atomics(spec: Spec) -> Overrides:
-    return {"l2.atomic_rate": 0, "shared_memory.atomic_interval": 0, "shared_memory.conflict_free": True}
+    """Atomics are as loads: lanes that change the same word are one access."""
+    return {
+        "l2.atomic_rate": 0,
+        "shared_memory.atomic_interval": 0,
+        "shared_memory.conflict_free": True,
+        "load_store.perfect_coalescing": True,
+    }
+
+
+def _accesses(spec: Spec) -> Overrides:
+    """The L1 takes an instruction each cycle, however many lines it touches."""
+    return {"l1.access_interval": 1, "l1.line_interval": 0, "l1.banks": 32}
 
 
 def _pipe(*units: str) -> Callable[[Spec], Overrides | None]:
+    """Units take an instruction each cycle, and their results take no longer than arithmetic's."""
+
     def removed(spec: Spec) -> Overrides | None:
-        present = [name for name in units if getattr(spec.sm.units, name).count]
-        return {f"sm.units.{name}.initiation_interval": 1 for name in present} or None
+        quick = spec.sm.units.fp32.latency
+        found: Overrides = {}
+        for name in units:
+            unit = getattr(spec.sm.units, name)
+            if unit.count:
+                found[f"sm.units.{name}.initiation_interval"] = 1
+                found[f"sm.units.{name}.latency"] = min(quick, unit.latency)
+        return found or None
 
     return removed
 
@@ -238,6 +257,16 @@ CAUSES: tuple[Cause, ...] = (
         _faster_shared,
         ("mio_throttle", "short_scoreboard"),
         _SHARED,
+    ),
+    Cause(
+        "L1 throughput",
+        "Let each thread use what it loads several times (registers), load wider words, or share loads "
+        "through shared memory.",
+        _loads,
+        _accesses,
+        ("lg_throttle", "long_scoreboard"),
+        _GLOBAL,
+        within="uncoalesced accesses",
     ),
     Cause(
         "memory behind the L1",
@@ -298,6 +327,7 @@ CAUSES: tuple[Cause, ...] = (
         _atomics,
         (*_LONG, "mio_throttle", "short_scoreboard"),
         _ATOMICS,
+        within="uncoalesced accesses",
     ),
     Cause(
         "occupancy",

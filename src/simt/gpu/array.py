@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simt.errors import LaunchError
+from simt.pages import notebook
 
 from .elements import contiguous_strides, element_type, extent, shape_of
 
@@ -363,6 +364,16 @@ class DeviceArray:
 
     def __bool__(self) -> bool:
         return bool(self.item())
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "GPU": self.gpu.name,
+            "type": str(self.dtype),
+            "shape": " x ".join(map(str, self.shape)) or "one value",
+            "bytes": f"{self.nbytes:,}",
+            "address": f"{self.address:#x}",
+        }
+        return notebook("DeviceArray", [(["", ""], [list(row) for row in facts.items()], (0,))])
 
     def __repr__(self) -> str:
         strides = "" if self.is_contiguous else f", strides {self.strides}"

@@ -19,6 +19,7 @@ from simt import _engine
 from simt.errors import CheckpointError, LaunchError
 from simt.isa import table_for
 from simt.options import Code, GpuOptions, TensorArithmetic, documented, keywords_of
+from simt.pages import notebook
 from simt.result import LaunchResult, Result
 from simt.run.interruption import raise_requested
 from simt.run.planned import Timed
@@ -648,6 +649,17 @@ class GPU(Programs, ArrayCreation, Texturing):
     def _refuse(self, launcher: Launcher) -> None:
         """A launch that does not fit on an SM begins."""
         raise LaunchError(launcher.refusal, "too many registers")
+
+    def _repr_html_(self) -> str:
+        spec = self.spec
+        rows = [
+            ["SMs", f"{spec.sm.count}"],
+            ["core clock", f"{float(spec.clock.core_mhz):,.0f} MHz"],
+            ["device memory", f"{spec.dram.capacity_gib} GiB"],
+            ["compute capability", f"{spec.sm_version // 10}.{spec.sm_version % 10}"],
+            ["launches", "functional" if self.functional else f"{len(self.launches):,} timed"],
+        ]
+        return notebook(f"GPU {self.name}: {spec.description}", [(["", ""], rows, (0,))])
 
     def __repr__(self) -> str:
         how = "functional" if self.functional else f"{len(self.launches)} launches timed"

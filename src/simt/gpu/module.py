@@ -14,6 +14,8 @@ from simt import _engine
 from simt.cuda import Image, PtxModule, compile_cuda, resources
 from simt.cuda.ptxas import compiled_arch
 from simt.errors import ImageError, LaunchError, PtxError
+from simt.names import function_name, short_name
+from simt.pages import notebook
 from simt.result.listing import Origins
 from simt.run.faults import explained
 from simt.run.l2 import AccessWindow
@@ -221,6 +223,21 @@ class Module:
         known = resources(self.image, self.gpu.arch)
         return known[kernel].registers if known and kernel in known else 0
 
+    def __dir__(self) -> list[str]:
+        """With the kernels that Python can name, so that completion offers them."""
+        names = (function_name(kernel) for kernel in self.kernels)
+        return [*super().__dir__(), *(name for name in names if name.isidentifier())]
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name in self.kernels:
+            f = self[name].facts
+            rows.append([short_name(name), str(len(f.parameters)), str(f.registers), f"{f.shared_bytes:,}"])
+        header = ["kernel", "parameters", "registers", "bytes of shared memory"]
+        return notebook(
+            f"Module {self.image.name} on {self.gpu.name}: {self.executed}", [(header, rows, (0,))]
+        )
+
     def __repr__(self) -> str:
         return f"Module({self.image.name!r}: {', '.join(self.kernels) or 'no kernels'})"
 
@@ -282,6 +299,16 @@ class Kernel:
         Raises LaunchError if not even one fits.
         """
         return occupancy_of(self, three(block, f"kernel `{self.name}`: the block", MOST_THREADS), shared)
+
+    def _repr_html_(self) -> str:
+        f = self.facts
+        rows = [[str(i), str(p.offset), str(p.bytes), p.type or "-"] for i, p in enumerate(f.parameters)]
+        title = (
+            f"Kernel {short_name(self.name)}: {f.registers} registers ({f.registers_from}), "
+            f"{f.shared_bytes:,} bytes "
+            "of shared memory"
+        )
+        return notebook(title, [(["parameter", "offset", "bytes", "type"], rows, (3,))])
 
     def __repr__(self) -> str:
         f = self.facts

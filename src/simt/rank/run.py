@@ -63,13 +63,14 @@ def rank(
         for i, text in wrong.items()
     ]
     if good:
+        more: dict[str, Any] = {} if workers is None else {"workers": dict(workers)}
         study = Study(
             inputs=[{"input": str(files[i]), "name": files[i].stem, "files": candidates.files} for i in good],
             gpus=[str(gpu)],
             set={key: [value] for key, value in (set or {}).items()},
             methods=[sample or "full"],
             results=str((folder / "study").absolute()),
-            **({} if workers is None else {"workers": dict(workers)}),
+            **more,
         )
         study.run(progress)
         by_name = {row["input"]: row for row in study.table().iter_rows(named=True)}
@@ -108,8 +109,9 @@ def _checked(candidates: Candidates, gpu: str, rtol: float) -> tuple[dict[int, s
 
 def _ranked(configuration: dict[str, Any], row: Mapping[str, Any]) -> Ranked:
     if row.get("status") != "done":
-        return Ranked(configuration, *[math.nan] * 4, str(row.get("error") or "not simulated"))
+        return Ranked(
+            configuration, math.nan, math.nan, math.nan, math.nan, str(row.get("error") or "not simulated")
+        )
     seconds, cycles = float(row["seconds"]), float(row["cycles"])
-    error = row.get("error_bound") or row.get("cycles_error") or 0.0
-    half = float(error) if isinstance(error, (int, float)) else 0.0
+    half = float(row.get("error_bound") or 0.0)
     return Ranked(configuration, seconds, seconds * (1 - half), seconds * (1 + half), cycles)

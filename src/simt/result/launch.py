@@ -74,6 +74,14 @@ class Machine:
         Small,
         Meta(description="DRAM command cycles in which a channel is refreshed once; 0: no refresh."),
     ] = 0
+    # Core cycles of a load that is alone.
+    l1_latency: Annotated[Amount, Meta(description="Core cycles of a hit in the L1; 0: not known.")] = 0.0
+    l2_latency: Annotated[
+        Amount, Meta(description="Core cycles that a hit in the L2 takes beyond the L1; 0: not known.")
+    ] = 0.0
+    dram_latency: Annotated[
+        Amount, Meta(description="Core cycles that DRAM takes beyond the L2; 0: not known.")
+    ] = 0.0
 
     @classmethod
     def from_spec(cls, spec: NativeSpec) -> Machine:
@@ -83,6 +91,8 @@ class Machine:
             round(1000 * mhz) for mhz in (clock["core_mhz"], clock["l2_mhz"], clock["dram_mhz"])
         )
         fp32, tensor = sm["units"]["fp32"], sm["units"]["tensor"]
+        wires = 2 * (spec["interconnect"]["latency"] + 2) / clock["interconnect_mhz"]  # two hops each way
+        row = (dram["rcd"] + dram["cl"]) / clock["dram_mhz"]
         bus = addresses["channels"] * dram["bus_bytes"] * dram["data_command_ratio"]
         return cls(
             name=spec["name"],
@@ -100,6 +110,9 @@ class Machine:
             dram_bytes_per_cycle=bus * memory / core,
             dram_banks=dram["banks"],
             dram_refresh_cycles=dram["refi"],
+            l1_latency=float(spec["l1"]["latency"]),
+            l2_latency=clock["core_mhz"] * (wires + spec["l2"]["latency"] / clock["l2_mhz"]),
+            dram_latency=clock["core_mhz"] * (dram["latency"] / clock["l2_mhz"] + row),
         )
 
 

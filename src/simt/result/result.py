@@ -277,6 +277,25 @@ class Result:
         """
         return tuple(shares([x.interval for x in self.launches]))
 
+    @property
+    def confidence(
+        self,
+    ) -> Annotated[
+        Any,  # simt.validate.confidence.Confidence, which builds on this module
+        WrittenAs(dict[str, Any]),
+        Meta(
+            description="How far the time may be off: `interval`, multiples of the simulated time between "
+            "which the true one lies in 9 of 10 cases, or null if unknown; what that follows from; code, "
+            "conditions, approximations."
+        ),
+    ]:
+        """How far its time may be off, by the errors of the nearest runs compared with real GPUs;
+        what was approximated; what ran, under which conditions (docs/confidence.md).
+        """
+        from simt.validate.confidence import confidence
+
+        return confidence(self)
+
     def explain(self, launch: int | None = None, **options: Any) -> Explanation:
         """Why a launch takes its time, and what removing each cause would gain: `simt.explain.explain` of
         this Result, which has the options.
@@ -346,6 +365,7 @@ class Result:
             "warnings": list(self.warnings),
             "machine": asdict(self.machine),
             "provenance": self.provenance.to_json(),
+            "confidence": self.confidence.to_json(),
         }
         if self.transfers:
             found["transfers"] = to_columns(self.transfers)
@@ -427,7 +447,7 @@ class Result:
 ResultRecord = written(
     Result,
     optional=("sampling", "transfers", "energies"),
-    derived={"provenance": ["totals"]},
+    derived={"provenance": ["totals"], "sampling": ["confidence"]},
     instead={
         "energies": Annotated[
             dict[str, Any] | None,

@@ -23,7 +23,6 @@ from simt.result.launch import LaunchResult, Machine
 
 if TYPE_CHECKING:
     from simt.isa import Unit
-    from simt.spec import Spec
 
 MEANINGS = {
     "launch": "launch latency: before the first CTA starts",
@@ -135,7 +134,7 @@ def _memory_levels(launch: LaunchResult) -> Mapping[str, float]:
     def sectors(table: Mapping[str, Mapping[str, int]], *outcomes: str) -> float:
         return float(sum(table.get(kind, {}).get(name, 0) for kind in READ_KINDS for name in outcomes))
 
-    near, l2, dram = _latencies(machine.name)
+    near, l2, dram = machine.l1_latency or 1.0, machine.l2_latency or 1.0, machine.dram_latency or 1.0
     every = ("hit", "hit_reserved", "miss", "sector_miss")
     beyond = sectors(launch.l2, *every)  # the L1's misses, and what goes past it
     found = sectors(launch.l1, "hit") + beyond
@@ -201,20 +200,6 @@ def unit_of(opcode: str, sm_version: int) -> Unit:
 
     table, _ = table_for(sm_version)
     return table.native.find(opcode.partition(".")[0])[0]
-
-
-@cache
-def _latencies(gpu: str) -> tuple[float, float, float]:
-    """Core cycles that a load takes in the L1, beyond it in the L2, and beyond that in DRAM, unloaded: of its
-    specification, or of the H100's where it is not a shipped one."""
-    from simt.spec import available, load_spec
-
-    spec: Spec = load_spec(gpu if gpu in available() else "h100")
-    clock = spec.clock
-    of_l2 = float(clock.core_mhz) / float(clock.l2_mhz)
-    wires = 2 * (spec.interconnect.latency + 2) * float(clock.core_mhz) / float(clock.interconnect_mhz)
-    row = (spec.dram.rcd + spec.dram.cl) * float(clock.core_mhz) / float(clock.dram_mhz)
-    return float(spec.l1.latency), wires + spec.l2.latency * of_l2, spec.dram.latency * of_l2 + row
 
 
 def l2_lookups(launch: LaunchResult) -> int:

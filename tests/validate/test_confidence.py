@@ -1,0 +1,73 @@
+"""How sure a time is: intervals hold as often as they say, and where nothing is near, nothing is claimed."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from simt.result import Result
+from simt.validate.confidence import (
+    LEAST,
+    ErrorRow,
+    RunFeatures,
+    error_rows,
+    interval,
+    leave_out,
+    nearest,
+)
+
+HERE = RunFeatures("h100", 90, 5000.0, 10000.0, {"long_scoreboard": 1.0})
+
+
+def row(ratio: float, features: RunFeatures = HERE, program: str = "p") -> ErrorRow:
+    return ErrorRow(features, "s", program, "r", ratio)
+
+
+def test_intervals_of_like_values_hold_in_nine_of_ten() -> None:
+    draw = random.Random(1)
+    held = 0
+    for _ in range(2000):
+        ratios = [math.exp(draw.gauss(0.1, 0.2)) for _ in range(25)]
+        low, high = interval(ratios[:-1])
+        held += low <= ratios[-1] <= high
+    assert 0.9 <= held / 2000 <= 0.97  # they are widened
+
+
+def test_other_generations_and_far_rows_say_nothing() -> None:
+    rows = [row(1.0)] * 5 + [row(1.0, replace(HERE, gpu="a100", sm_version=80))] * 20
+    rows += [row(1.0, replace(HERE, cycles=5e8))] * 20
+    assert len(nearest(HERE, rows)) == 5 < LEAST
+    like = replace(HERE, waits={"long_scoreboard": 0.9, "wait": 0.1})
+    assert HERE.distance(like) == pytest.approx(0.1)
+    assert HERE.distance(replace(HERE, cycles=50000.0)) == pytest.approx(1, abs=1e-3)
+
+
+def test_intervals_hold_for_programs_that_were_left_out() -> None:
+    held, claimed, unknown = leave_out(error_rows(), lambda row: row.program)
+    assert claimed > 100 and held / claimed >= 0.88, (held, claimed, unknown)
+
+
+def test_intervals_hold_for_gpus_that_were_left_out() -> None:
+    held, claimed, _ = leave_out(error_rows(), lambda row: row.features.gpu)
+    assert claimed == 0 or held / claimed >= 0.88, (held, claimed)
+
+
+def test_a_result_without_near_rows_is_unknown() -> None:
+    import numpy as np
+
+    import simt
+
+    gpu = simt.GPU("titan")
+    gpu.compile('extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1; }').k[1, 32](np.zeros(32, "f4"))
+    result = gpu.result()
+    found = result.confidence
+    assert (
+        not found.is_known
+        and "is unknown" in str(found)
+        and result.to_json()["confidence"]["interval"] is None
+    )
+    assert found.code == "PTX" and "MHz core" in found.conditions
+    assert Result.from_json(result.to_json()).confidence == found
