@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from papers import ROOT, Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
 
 from simt.control import GO_ON, Controller, Decision, Interval, LaunchView, TBPointRegions
@@ -271,7 +272,7 @@ class Watch(Controller):
         return GO_ON
 
 
-WATCHED = {"matmul": 1 << 13, "spmv": 1 << 12, "convolution": 1 << 9, "aes": 1 << 18}
+WATCHED = {"matmul": 1 << 15, "spmv": 1 << 13, "convolution": 1 << 10, "aes": 1 << 20}
 POINTS = 1500
 
 
@@ -346,6 +347,7 @@ def show_observations(section: Section, frame: pl.DataFrame) -> str:
             part = mine.filter(kind=f"{kind} {share}")
             label = "all warps" if share == 1.0 else "sample of 1 %, at least 32 warps"
             axes.bar(part["x"] + 0.4 * k - 0.2, 100 * part["y"], 0.4, color=SERIES[colour], label=label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("basic block" if kind == "shares" else "type of warp", fontsize=7)
 
     lines = []
@@ -360,7 +362,7 @@ def show_observations(section: Section, frame: pl.DataFrame) -> str:
         )
         lines.append([f"`{name}` {mine['size'][0]:,}", types[1.0], types[0.01], percent(off), f"{slope:.2f}"])
     return (
-        "On `r9nano`, small sizes. Types of warps are those that execute every basic block equally often; the slope is "
+        "On `r9nano`, the smaller of the paper's sizes. Types of warps are those that execute every basic block equally often; the slope is "
         "that of the end of warps over their begin, which Photon wants near 1:\n\n"
         + table(["workload", "types of warps", "in the sample", "largest error of a block's share", "slope, warps"], lines)
         + "\nIPC over time (Figure 1):\n\n"
