@@ -134,9 +134,11 @@ def over_time(algorithm: str, problem: str) -> Rows:
     for launch, seen in zip(gpu.result().launches, watch.seen_, strict=True):
         begin, start, before = launch.start_cycle + launch.launch_latency, 0, np.zeros(1)
         about = {"algorithm": algorithm, "problem": problem, "launch": launch.index, "name": launch.name}
-        for end, sums in seen:
+        for end, sums in [(0, 0 * seen[0][1]), *seen]:  # at the dispatch: nothing since the launch before
             sums = sums.astype(float)
-            for sm, ipc in enumerate((sums - before) / (end - start)):
+            if not end:
+                before = sums
+            for sm, ipc in enumerate((sums - before) / max(1, end - start)):
                 found.append({**about, "kind": "ipc", "cycle": begin + end, "which": sm, "value": float(ipc)})
             start, before = end, sums
         activity, pc = launch.instruction_activity(), launch.pc

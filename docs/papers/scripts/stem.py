@@ -191,8 +191,8 @@ def bars(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
     plots[0].set_ylabel("speedup")
     plots[1].set_ylabel("error, % (0.01: less)")
     plots[1].set_xticks(range(len(programs)), programs, rotation=30, ha="right", fontsize=7)
-    plots[0].legend(fontsize=7, ncols=4)
-    figure.tight_layout()
+    figure.legend(*plots[0].get_legend_handles_labels(), loc="upper center", fontsize=7, ncols=len(methods))
+    figure.tight_layout(rect=(0, 0, 1, 0.95))
     return figure
 
 
@@ -330,7 +330,7 @@ def show_histograms(section: Section, frame: pl.DataFrame) -> str:
                     x = np.linspace(part["low"].min(), part["high"].max(), 200)
                     density = np.exp(-((x - mean) ** 2) / (2 * deviation**2)) / (deviation * np.sqrt(2 * np.pi))
                     axes.plot(x, density * part["launches"][0] * width[0], "r:", lw=1)
-                axes.set_title(f"{way}: {part['kernel'][0][:26]} ({part['launches'][0]:,})", fontsize=7)
+                axes.set_title(f"{way.split(',')[0]}: {part['kernel'][0][:22]} ({part['launches'][0]:,})", fontsize=7)
                 axes.tick_params(labelsize=6)
         for axes in plots[-1]:
             axes.set_xlabel("us", fontsize=7)
