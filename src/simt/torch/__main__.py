@@ -62,7 +62,10 @@ def main(
                 write_text(Path(file), dump(result.to_json()))
 
 
-app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a script's errors look as under Python context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})(
     record_options.takes(GpuOptions)(main)
 )

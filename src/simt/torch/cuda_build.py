@@ -92,6 +92,9 @@ class StreamBase:
     def priority_range() -> tuple[int, int]:
         return 0, -5
 
+    def is_capturing(self) -> bool:
+        return self._gpu.capture is not None
+
     def query(self) -> bool:
         stream = self._gpu.stream_of(self.stream_id)
         return stream.query() if stream is not None else not self._gpu.gpu.queued
@@ -289,15 +292,16 @@ def _set_stream(stream_id: int, device_index: int, device_type: int) -> None:
 
 def _statistics(device: int) -> dict[str, Any]:
     found = gpus.gpu_of(device)
+    used = found.used
 
     def every(current: int, peak: int) -> dict[str, dict[str, int]]:
         row = {"current": current, "peak": peak, "allocated": peak, "freed": peak - current}
         return {pool: dict(row) for pool in ("all", "large_pool", "small_pool")}
 
     return {
-        "allocated_bytes": every(found.current, found.peak),
-        "active_bytes": every(found.current, found.peak),
-        "requested_bytes": every(found.current, found.peak),
+        "allocated_bytes": every(used, found.peak),
+        "active_bytes": every(used, found.peak),
+        "requested_bytes": every(used, found.peak),
         "reserved_bytes": every(found.reserved, found.peak_reserved),
         "allocation": every(found.allocations, found.allocations),
         "num_alloc_retries": 0,
@@ -307,7 +311,7 @@ def _statistics(device: int) -> dict[str, Any]:
 
 def _reset_peak(device: int) -> None:
     found = gpus.gpu_of(device)
-    found.peak, found.peak_reserved = found.current, found.reserved
+    found.peak, found.peak_reserved = found.used, found.reserved
 
 
 def _empty_cache() -> None:

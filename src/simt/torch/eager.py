@@ -65,6 +65,7 @@ _RANDOM = (
 _WITH_GENERATOR = {"randint.low_out": "randint.low_generator_out", "randint.out": "randint.generator_out"}
 """Operators without one that have a sibling with one."""
 _WHOLE = (
+    "abs",
     "native_layer_norm",
     "native_layer_norm_backward",
     "native_group_norm",
@@ -389,10 +390,35 @@ def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
 
 def run(op: Any, arguments: Any, settings: Any) -> Any:
     """Runs an operator as a kernel, or on the host."""
+    for name, value in settings.items():
+        if isinstance(value, torch.Tensor) and not value.numel() and _is_out(op, name):
+            _size_outputs(op, arguments, settings)
+            break
     try:
         return KERNELS.run(op, arguments, settings)
     except NoKernelError:
         return on_host(op, arguments, settings)
+
+
+def _is_out(op: Any, name: str) -> bool:
+    found = next(argument for argument in op._schema.arguments if argument.name == name)
+    return found.alias_info is not None and found.alias_info.is_write
+
+
+def _size_outputs(op: Any, arguments: Any, settings: Any) -> None:
+    """Gives empty `out=` tensors the sizes of the results."""
+
+    def without_values(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
+        return torch.device("meta") if isinstance(leaf, torch.device) else leaf
+
+    leaves, structure = tree_flatten((arguments, settings))
+    positional, named = tree_unflatten([without_values(leaf) for leaf in leaves], structure)
+    op(*positional, **named)
+    for name, value in settings.items():
+        if isinstance(value, torch.Tensor) and _is_out(op, name) and value.shape != named[name].shape:
+            resize(value, named[name].shape)
 
 
 def _fallback(op: Any, *arguments: Any, **settings: Any) -> Any:

@@ -149,7 +149,6 @@ def _synchronize(device: int) -> None:
 
 
 _ACCELERATOR: dict[str, Any] = {
-    "_accelerator_getAccelerator": lambda: torch.device("cuda"),
     "_accelerator_getDeviceIndex": gpus.current,
     "_accelerator_setDeviceIndex": gpus.set_current,
     "_accelerator_getStream": lambda device: torch.cuda.current_stream(device),
@@ -173,6 +172,7 @@ def install(type: str) -> None:
         _install_hooks()
     for name, function in _ACCELERATOR.items():
         setattr(torch._C, name, function)
+    torch._C._accelerator_getAccelerator = lambda: torch.device(type)
     torch.accelerator.device_count.__globals__["torch"]._C._accelerator_deviceCount = gpus.count
     torch._C._dynamo.guards._empty_strided_cuda = empty_strided
     torch._subclasses.fake_tensor.init_gpu_context = lambda device: None
