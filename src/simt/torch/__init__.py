@@ -3,8 +3,9 @@
     simt.torch.use("h100")
     model.to("simt")
 
-Tensors on "simt" lie in the memory of a simulated GPU, operators run there as kernels, and so do Triton's
-kernels. Scripts that say "cuda" run as they are: `python -m simt.torch script.py`. See docs/pytorch-scripts.md.
+Tensors on "simt" lie in the memory of a simulated GPU, operators run there as kernels, and so do
+Triton's kernels. Scripts that say "cuda" run as they are: `python -m simt.torch script.py`. See
+docs/pytorch-scripts.md.
 
     gpu = simt.GPU("h100")
     model = torch.compile(model, backend="simt", options={"gpu": gpu})

@@ -60,6 +60,11 @@ def device_properties(spec: Spec, total_memory: int, index: int) -> Properties:
 class StreamBase:
     """`torch._C._CudaStreamBase`."""
 
+    stream_id: int
+    device_index: int
+    device_type: int
+    priority: int
+
     def __new__(
         cls,
         priority: int = 0,
@@ -270,7 +275,7 @@ class Runtime:
 def _init() -> None:
     """As the C++ does, sets what `torch.cuda` expects to find in itself."""
     torch.cuda.default_generators = tuple(torch.Generator() for _ in range(gpus.count()))
-    torch.cuda._get_device_properties = _properties  # type: ignore[attr-defined]
+    torch.cuda._get_device_properties = _properties
 
 
 def _properties(device: int) -> Properties:
@@ -388,10 +393,16 @@ def install() -> None:
     streams, graphs = importlib.reload(cuda.streams), importlib.reload(cuda.graphs)
     for name in ("Event", "ExternalStream", "Stream"):
         setattr(cuda, name, getattr(streams, name))
-    for name in ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"):
+    for name in (
+        "CUDAGraph",
+        "graph",
+        "graph_pool_handle",
+        "is_current_stream_capturing",
+        "make_graphed_callables",
+    ):
         setattr(cuda, name, getattr(graphs, name))
-    cuda._cudart = Runtime  # type: ignore[attr-defined]
+    cuda._cudart = Runtime
     cuda._exchange_device = _exchange_device
     cuda._maybe_exchange_device = _exchange_device
-    cuda._CudaDeviceProperties = Properties  # type: ignore[misc]
+    cuda._CudaDeviceProperties = Properties
     torch.backends.cuda.is_built.__globals__["torch"]._C._has_cuda = True

@@ -17,9 +17,9 @@ from torch._C import DispatchKey, DispatchKeySet
 from torch.library import Library
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from simt import _engine
 from simt.run.l2 import MemoryRows
 from simt.run.session import QueuedTransfer
-from simt import _engine
 
 from . import gpus
 from .device import HostOperatorWarning
@@ -211,7 +211,7 @@ def copy(to: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> 
     if source_there and to_there and source.device.index == to.device.index:
         same = source.dtype == to.dtype and source.shape == to.shape and source.stride() == to.stride()
         if not (same and _is_dense(to)):
-            return run(aten.copy_.default, (to, source), {})  # type: ignore[no-any-return]
+            return run(aten.copy_.default, (to, source), {})
         link = "device"
     else:
         link = "host_to_device" if to_there else "device_to_host"
@@ -247,7 +247,7 @@ def zero(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.numel():
         return tensor
     if not _is_dense(tensor):
-        return run(aten.fill_.Scalar, (tensor, 0), {})  # type: ignore[no-any-return]
+        return run(aten.fill_.Scalar, (tensor, 0), {})
     found = gpus.gpu_of(tensor.device)
     address, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
 
@@ -280,9 +280,12 @@ def resize(
     if needed > storage.nbytes():
         flat = gpus.gpu_of(tensor.device).storage(needed, tensor.device.type)
         if storage.nbytes():
-            copy(flat[: storage.nbytes()], gpus.wrapped(
-                storage.data_ptr(), storage.nbytes(), tensor.device.type, tensor.device.index, storage
-            ))
+            copy(
+                flat[: storage.nbytes()],
+                gpus.wrapped(
+                    storage.data_ptr(), storage.nbytes(), tensor.device.type, tensor.device.index, storage
+                ),
+            )
         storage = flat.untyped_storage()
         aten.set_.source_Storage_storage_offset.redispatch(
             _CPU, tensor, storage, tensor.storage_offset(), list(size), strides
@@ -297,7 +300,7 @@ def resize(
 def set_empty(tensor: torch.Tensor) -> torch.Tensor:
     """`Tensor.set_()`: without elements."""
     flat = gpus.gpu_of(tensor.device).storage(0, tensor.device.type)
-    return aten.set_.source_Storage_storage_offset.redispatch(  # type: ignore[no-any-return]
+    return aten.set_.source_Storage_storage_offset.redispatch(
         _CPU, tensor, flat.untyped_storage(), 0, [0], [1]
     )
 
@@ -305,7 +308,7 @@ def set_empty(tensor: torch.Tensor) -> torch.Tensor:
 def set_storage(tensor: torch.Tensor, source: Any) -> torch.Tensor:
     """`Tensor.set_(storage)`."""
     n = source.nbytes() // tensor.element_size()
-    return aten.set_.source_Storage_storage_offset.redispatch(_CPU, tensor, source, 0, [n], [1])  # type: ignore[no-any-return]
+    return aten.set_.source_Storage_storage_offset.redispatch(_CPU, tensor, source, 0, [n], [1])
 
 
 def item(tensor: torch.Tensor) -> Any:

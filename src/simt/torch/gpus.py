@@ -1,6 +1,6 @@
 """The simulated GPUs that PyTorch sees, and their memory as tensors.
 
-A tensor on "cuda:0" or "simt:0" is a plain `torch.Tensor` whose storage lies in the memory of a simulated GPU.
+A tensor on "cuda:0" or "simt:0" is a plain `torch.Tensor` whose storage lies in a simulated GPU's memory.
 That memory is mapped into this process at its own addresses, so `data_ptr()` is at once the address that
 kernels get and one that the host can read.
 """
@@ -175,10 +175,7 @@ class SimulatedGpu:
         _lent.sweep()
         with self._lock:
             kept = self._free.get(size)
-            if kept:
-                address = kept.pop()
-            else:
-                address = self._allocate(size)
+            address = kept.pop() if kept else self._allocate(size)
             self.current += size
             self.allocations += 1
             self.peak = max(self.peak, self.current)
@@ -311,7 +308,7 @@ def _map(gpu: GPU) -> None:
     found = libc.mmap(base, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, native.file, 0)
     if found != base:
         raise SimtError(
-            f"{gpu.name}: its memory cannot be mapped at {base:#x}: the addresses are taken, by another GPU of "
+            f"{gpu.name}: its memory cannot be mapped at {base:#x}: they are taken, by another GPU of "
             "simt.torch.use or by a library"
         )
 
@@ -329,6 +326,11 @@ def choose(wanted: Sequence[tuple[Any, dict[str, Any]]]) -> None:
             "the GPUs of PyTorch are in use already: call simt.torch.use before the first tensor on one"
         )
     _chosen[:] = wanted
+
+
+def chosen() -> list[tuple[Any, dict[str, Any]]]:
+    """A GPU or its name, with options, for each device."""
+    return _chosen
 
 
 def count() -> int:

@@ -28,7 +28,7 @@ def transposed(x, o, BLOCK: tl.constexpr):
     o.store([0, 0], x.load([0, 0]).T)
 
 
-assert torch.cuda.is_available() and DEVICE == torch.device("cuda", 0)
+assert torch.cuda.is_available() and torch.device("cuda", 0) == DEVICE
 assert torch.cuda.get_device_properties(0).multi_processor_count == 132
 x, y = torch.rand(N, device=DEVICE), torch.rand(N, device="cuda")
 assert x.is_cuda
