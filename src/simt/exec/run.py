@@ -137,9 +137,8 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
         for name, value in (_SETTINGS if steps is None else _SETTINGS | _REPEATABLE).items():
             inherited.setdefault(name, value)
         inherited.pop("CUDA_VISIBLE_DEVICES", None)
-        torch = TorchPrograms(Path(scratch), gpus, {n: v for n, v in common.items() if v is not None})
-        if steps is None:
-            inherited |= torch.environment(inherited)
+        torch = TorchPrograms(Path(scratch), gpus, common, refused=steps is not None)
+        inherited |= torch.environment(inherited)
         try:
             process = Process(command, inherited, None if steps is None else fixed_addresses, server.signal)
         except LaunchError:
@@ -178,11 +177,8 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
             if steps is not None:
                 steps.close()
         status = process.status() if status is None else status
-        results = [*server.results, *torch.results()]
-        for result, place in zip(results[len(server.results) :], places, strict=False):
-            if place is not None:
-                result.save(place)
-    return Finished(status or int(bool(server.lacking)), tuple(results), stopped)
+        results = *server.results, *torch.results(places)
+    return Finished(status or int(bool(server.lacking)), results, stopped)
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

@@ -7,12 +7,14 @@ call it, so the program gets a device of PyTorch (`simt.torch`), and leaves its 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from simt.result import Result
 
+_HERE = ("output", "progress", "resume")
+"""Options for the side of `simt exec`."""
 _SITE = Path(__file__).parent / "site"
 """The folder whose `sitecustomize` waits for the import of PyTorch."""
 
@@ -20,23 +22,31 @@ _SITE = Path(__file__).parent / "site"
 class TorchPrograms:
     """What a program's processes need for it, and the Results that they leave.
 
-    place: a folder that exists as long as the program. options: of `simt.GPU`, without its output.
+    place: a folder that exists as long as the program. options: of `simt.GPU`, without its output. refused:
+        PyTorch gets no device, since checkpoints do not hold what is in the program's process.
     """
 
-    def __init__(self, place: Path, gpus: Sequence[Any], options: Mapping[str, Any]) -> None:
+    def __init__(self, place: Path, gpus: Sequence[Any], options: Mapping[str, Any], refused: bool) -> None:
         self._place = place / "torch"
         self._place.mkdir()
-        kept = {name: value for name, value in options.items() if name not in ("output", "progress", "resume")}
+        self._refused = refused
+        kept = {n: v for n, v in options.items() if n not in _HERE and v is not None}
         (self._place / "options").write_bytes(pickle.dumps((list(gpus), kept)))
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Variables of the program's environment."""
+        if self._refused:
+            return {}
         others = inherited.get("PYTHONPATH")
         return {
             "PYTHONPATH": f"{_SITE}:{others}" if others else str(_SITE),
             "SIMT_EXEC_TORCH": str(self._place),
         }
 
-    def results(self) -> list[Result]:
-        """What the processes that have ended have left, in the order of their numbers."""
-        return [Result.load(path) for path in sorted(self._place.glob("*.json"))]
+    def results(self, places: Iterable[Any]) -> list[Result]:
+        """What the processes that have ended have left, in order, saved in these places."""
+        found = [Result.load(path) for path in sorted(self._place.glob("*.json"))]
+        for result, place in zip(found, places, strict=False):
+            if place is not None:
+                result.save(place)
+        return found

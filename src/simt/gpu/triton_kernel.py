@@ -151,7 +151,9 @@ _DRIVER_TYPES = {8: 10, 9: 8, 10: 9}
 _TF32 = 11
 
 
-def descriptor_arguments(value: Any, address: int, layout: Mapping[str, Any] | None, kernel: str) -> list[Any]:
+def descriptor_arguments(
+    value: Any, address: int, layout: Mapping[str, Any] | None, kernel: str
+) -> list[Any]:
     """The arguments that a tensor descriptor becomes: a tensor map of the given layout, or what replaces one
     before Hopper; then its shape and strides."""
     shape, strides = [int(n) for n in value.shape], [int(n) for n in value.strides]

@@ -1,4 +1,11 @@
-"""PyTorch models on simulated GPUs, with PyTorch's CPU build.
+"""PyTorch on simulated GPUs, with PyTorch's CPU build.
+
+    simt.torch.use("h100")
+    model.to("simt")
+
+Tensors on "simt" lie in the memory of a simulated GPU, operators run there as kernels, and so do
+Triton's kernels. Scripts that say "cuda" run as they are: `python -m simt.torch script.py`. See
+docs/pytorch-scripts.md.
 
     gpu = simt.GPU("h100")
     model = torch.compile(model, backend="simt", options={"gpu": gpu})
@@ -14,7 +21,8 @@ from simt.extras import explained
 
 try:
     from .backend import backend, gpu
+    from .script import results, use
 except ModuleNotFoundError as error:
     raise explained(error, "simt.torch") from None
 
-__all__ = ["backend", "gpu"]
+__all__ = ["backend", "gpu", "results", "use"]

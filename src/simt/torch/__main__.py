@@ -33,7 +33,9 @@ def main(
     sample_set: record_options.SampleSet = None,
     json_: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the Result as JSON; further ones to numbered files."),
+        typer.Option(
+            "--json", metavar="FILE", help="Write the Result as JSON; further ones to numbered files."
+        ),
     ] = None,
     quiet: record_options.Quiet = False,
     **options: Any,
@@ -62,7 +64,11 @@ def main(
                 write_text(Path(file), dump(result.to_json()))
 
 
-app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a script's errors look as under Python
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})(
     record_options.takes(GpuOptions)(main)
 )

@@ -43,6 +43,10 @@ class Choices(InductorChoices):  # type: ignore[misc]
         self._shared = spec.shared_memory.bytes - spec.shared_memory.reserved_per_cta
         self._registers = spec.sm.register_file.registers
 
+    def uuid(self) -> str:
+        """Names what the choices depend on, for Inductor's caches."""
+        return f"simt {self._sms} {self._shared} {self._registers} {self._functional}"
+
     def estimate(self, m: int, n: int, k: int, batch: int, itemsize: int, tile: dict[str, int]) -> float:
         """Relative time of `batch` products of m x k and k x n matrices; infinite if the tiles do not fit.
 

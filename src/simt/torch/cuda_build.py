@@ -60,6 +60,11 @@ def device_properties(spec: Spec, total_memory: int, index: int) -> Properties:
 class StreamBase:
     """`torch._C._CudaStreamBase`."""
 
+    stream_id: int
+    device_index: int
+    device_type: int
+    priority: int
+
     def __new__(
         cls,
         priority: int = 0,
@@ -91,6 +96,9 @@ class StreamBase:
     @staticmethod
     def priority_range() -> tuple[int, int]:
         return 0, -5
+
+    def is_capturing(self) -> bool:
+        return self._gpu.capture is not None
 
     def query(self) -> bool:
         stream = self._gpu.stream_of(self.stream_id)
@@ -267,7 +275,7 @@ class Runtime:
 def _init() -> None:
     """As the C++ does, sets what `torch.cuda` expects to find in itself."""
     torch.cuda.default_generators = tuple(torch.Generator() for _ in range(gpus.count()))
-    torch.cuda._get_device_properties = _properties  # type: ignore[attr-defined]
+    torch.cuda._get_device_properties = _properties
 
 
 def _properties(device: int) -> Properties:
@@ -289,15 +297,16 @@ def _set_stream(stream_id: int, device_index: int, device_type: int) -> None:
 
 def _statistics(device: int) -> dict[str, Any]:
     found = gpus.gpu_of(device)
+    used = found.used
 
     def every(current: int, peak: int) -> dict[str, dict[str, int]]:
         row = {"current": current, "peak": peak, "allocated": peak, "freed": peak - current}
         return {pool: dict(row) for pool in ("all", "large_pool", "small_pool")}
 
     return {
-        "allocated_bytes": every(found.current, found.peak),
-        "active_bytes": every(found.current, found.peak),
-        "requested_bytes": every(found.current, found.peak),
+        "allocated_bytes": every(used, found.peak),
+        "active_bytes": every(used, found.peak),
+        "requested_bytes": every(used, found.peak),
         "reserved_bytes": every(found.reserved, found.peak_reserved),
         "allocation": every(found.allocations, found.allocations),
         "num_alloc_retries": 0,
@@ -307,7 +316,7 @@ def _statistics(device: int) -> dict[str, Any]:
 
 def _reset_peak(device: int) -> None:
     found = gpus.gpu_of(device)
-    found.peak, found.peak_reserved = found.current, found.reserved
+    found.peak, found.peak_reserved = found.used, found.reserved
 
 
 def _empty_cache() -> None:
@@ -384,10 +393,16 @@ def install() -> None:
     streams, graphs = importlib.reload(cuda.streams), importlib.reload(cuda.graphs)
     for name in ("Event", "ExternalStream", "Stream"):
         setattr(cuda, name, getattr(streams, name))
-    for name in ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"):
+    for name in (
+        "CUDAGraph",
+        "graph",
+        "graph_pool_handle",
+        "is_current_stream_capturing",
+        "make_graphed_callables",
+    ):
         setattr(cuda, name, getattr(graphs, name))
-    cuda._cudart = Runtime  # type: ignore[attr-defined]
+    cuda._cudart = Runtime
     cuda._exchange_device = _exchange_device
     cuda._maybe_exchange_device = _exchange_device
-    cuda._CudaDeviceProperties = Properties  # type: ignore[misc]
+    cuda._CudaDeviceProperties = Properties
     torch.backends.cuda.is_built.__globals__["torch"]._C._has_cuda = True

@@ -17,9 +17,9 @@ from torch._C import DispatchKey, DispatchKeySet
 from torch.library import Library
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from simt import _engine
 from simt.run.l2 import MemoryRows
 from simt.run.session import QueuedTransfer
-from simt import _engine
 
 from . import gpus
 from .device import HostOperatorWarning
@@ -65,6 +65,7 @@ _RANDOM = (
 _WITH_GENERATOR = {"randint.low_out": "randint.low_generator_out", "randint.out": "randint.generator_out"}
 """Operators without one that have a sibling with one."""
 _WHOLE = (
+    "abs",
     "native_layer_norm",
     "native_layer_norm_backward",
     "native_group_norm",
@@ -210,7 +211,7 @@ def copy(to: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> 
     if source_there and to_there and source.device.index == to.device.index:
         same = source.dtype == to.dtype and source.shape == to.shape and source.stride() == to.stride()
         if not (same and _is_dense(to)):
-            return run(aten.copy_.default, (to, source), {})  # type: ignore[no-any-return]
+            return run(aten.copy_.default, (to, source), {})
         link = "device"
     else:
         link = "host_to_device" if to_there else "device_to_host"
@@ -246,7 +247,7 @@ def zero(tensor: torch.Tensor) -> torch.Tensor:
     if not tensor.numel():
         return tensor
     if not _is_dense(tensor):
-        return run(aten.fill_.Scalar, (tensor, 0), {})  # type: ignore[no-any-return]
+        return run(aten.fill_.Scalar, (tensor, 0), {})
     found = gpus.gpu_of(tensor.device)
     address, nbytes = tensor.data_ptr(), tensor.numel() * tensor.element_size()
 
@@ -279,9 +280,12 @@ def resize(
     if needed > storage.nbytes():
         flat = gpus.gpu_of(tensor.device).storage(needed, tensor.device.type)
         if storage.nbytes():
-            copy(flat[: storage.nbytes()], gpus.wrapped(
-                storage.data_ptr(), storage.nbytes(), tensor.device.type, tensor.device.index, storage
-            ))
+            copy(
+                flat[: storage.nbytes()],
+                gpus.wrapped(
+                    storage.data_ptr(), storage.nbytes(), tensor.device.type, tensor.device.index, storage
+                ),
+            )
         storage = flat.untyped_storage()
         aten.set_.source_Storage_storage_offset.redispatch(
             _CPU, tensor, storage, tensor.storage_offset(), list(size), strides
@@ -296,7 +300,7 @@ def resize(
 def set_empty(tensor: torch.Tensor) -> torch.Tensor:
     """`Tensor.set_()`: without elements."""
     flat = gpus.gpu_of(tensor.device).storage(0, tensor.device.type)
-    return aten.set_.source_Storage_storage_offset.redispatch(  # type: ignore[no-any-return]
+    return aten.set_.source_Storage_storage_offset.redispatch(
         _CPU, tensor, flat.untyped_storage(), 0, [0], [1]
     )
 
@@ -304,7 +308,7 @@ def set_empty(tensor: torch.Tensor) -> torch.Tensor:
 def set_storage(tensor: torch.Tensor, source: Any) -> torch.Tensor:
     """`Tensor.set_(storage)`."""
     n = source.nbytes() // tensor.element_size()
-    return aten.set_.source_Storage_storage_offset.redispatch(_CPU, tensor, source, 0, [n], [1])  # type: ignore[no-any-return]
+    return aten.set_.source_Storage_storage_offset.redispatch(_CPU, tensor, source, 0, [n], [1])
 
 
 def item(tensor: torch.Tensor) -> Any:
@@ -389,10 +393,35 @@ def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
 
 def run(op: Any, arguments: Any, settings: Any) -> Any:
     """Runs an operator as a kernel, or on the host."""
+    for name, value in settings.items():
+        if isinstance(value, torch.Tensor) and not value.numel() and _is_out(op, name):
+            _size_outputs(op, arguments, settings)
+            break
     try:
         return KERNELS.run(op, arguments, settings)
     except NoKernelError:
         return on_host(op, arguments, settings)
+
+
+def _is_out(op: Any, name: str) -> bool:
+    found = next(argument for argument in op._schema.arguments if argument.name == name)
+    return found.alias_info is not None and found.alias_info.is_write
+
+
+def _size_outputs(op: Any, arguments: Any, settings: Any) -> None:
+    """Gives empty `out=` tensors the sizes of the results."""
+
+    def without_values(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
+        return torch.device("meta") if isinstance(leaf, torch.device) else leaf
+
+    leaves, structure = tree_flatten((arguments, settings))
+    positional, named = tree_unflatten([without_values(leaf) for leaf in leaves], structure)
+    op(*positional, **named)
+    for name, value in settings.items():
+        if isinstance(value, torch.Tensor) and _is_out(op, name) and value.shape != named[name].shape:
+            resize(value, named[name].shape)
 
 
 def _fallback(op: Any, *arguments: Any, **settings: Any) -> Any:

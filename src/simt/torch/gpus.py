@@ -1,6 +1,6 @@
 """The simulated GPUs that PyTorch sees, and their memory as tensors.
 
-A tensor on "cuda:0" or "simt:0" is a plain `torch.Tensor` whose storage lies in the memory of a simulated GPU.
+A tensor on "cuda:0" or "simt:0" is a plain `torch.Tensor` whose storage lies in a simulated GPU's memory.
 That memory is mapped into this process at its own addresses, so `data_ptr()` is at once the address that
 kernels get and one that the host can read.
 """
@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from simt import _engine
@@ -34,52 +35,89 @@ DEVICE_TYPES = {"cpu": 1, "cuda": 2, "simt": 12}
 """DLPack's numbers of device types: kDLCPU, kDLCUDA, and kDLExtDev, which is PyTorch's PrivateUse1."""
 
 
-class _DLTensor(ctypes.Structure):
-    """`DLManagedTensor` of dlpack.h, version 0."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("dimensions", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("offset", ctypes.c_uint64),
-        ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("stride", ctypes.c_int64),
+_LENT = np.dtype(
+    [
+        ("major", "<u4"),
+        ("minor", "<u4"),
+        ("context", "<u8"),
+        ("deleter", "<u8"),
+        ("flags", "<u8"),
+        ("data", "<u8"),
+        ("device_type", "<i4"),
+        ("device_id", "<i4"),
+        ("dimensions", "<i4"),
+        ("type", "<u4"),
+        ("shape", "<u8"),
+        ("strides", "<u8"),
+        ("offset", "<u8"),
+        ("size", "<i8"),
+        ("stride", "<i8"),
     ]
-
-
+)
+"""`DLManagedTensorVersioned` of dlpack.h 1.0, and the only size and stride."""
+_BYTES = 1 | 8 << 8 | 1 << 16
+"""Unsigned integers of 8 bits, one lane."""
+_MANY = 4096
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype, _capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_lent: dict[int, tuple[_DLTensor, Any]] = {}
-"""What tensors keep alive, by the address of their descriptions."""
+_INCREMENT = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p).value
+"""What PyTorch calls with the address of what it gives back. It comes from any thread, and while errors are
+raised, so it must not be Python: a semaphore's count is a number that is incremented, here `major`."""
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _returned(place: int, lent: Any = _lent) -> None:
-    lent.pop(place, None)
+class _Lent:
+    """Descriptions of what tensors keep alive, which PyTorch marks when the last tensor is gone."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables: list[Any] = []
+        self._keeps: list[list[Any]] = []
+        self._places: list[int] = []
+        self._free: list[tuple[int, int]] = []
+
+    def lend(self, address: int, nbytes: int, device_type: int, index: int, keeps: Any) -> int:
+        """The address of a description."""
+        with self._lock:
+            if not self._free:
+                self._grow()
+            table, row = self._free.pop()
+            self._keeps[table][row] = keeps
+        place = self._places[table] + row * _LENT.itemsize
+        self._tables[table][row] = (
+            1, 0, 0, _INCREMENT, 0, address, device_type, index, 1, _BYTES,
+            place + _SIZE, place + _STRIDE, 0, nbytes, 1,
+        )  # fmt: skip
+        return place
+
+    def _grow(self) -> None:
+        table = np.zeros(_MANY, _LENT)
+        self._tables.append(table)
+        self._keeps.append([None] * _MANY)
+        self._places.append(int(table.ctypes.data))
+        number = len(self._tables) - 1
+        self._free.extend((number, row) for row in range(_MANY))
+
+    def sweep(self) -> None:
+        """Lets go of what PyTorch has given back."""
+        dropped = []
+        with self._lock:
+            for number, table in enumerate(self._tables):
+                for row in np.flatnonzero(table["major"] == 2).tolist():
+                    table["major"][row] = 0
+                    dropped.append(self._keeps[number][row])
+                    self._keeps[number][row] = None
+                    self._free.append((number, row))
+        del dropped
 
 
-_DELETER = ctypes.cast(_returned, ctypes.c_void_p).value
-_SHAPE, _STRIDE = _DLTensor.size.offset, _DLTensor.stride.offset
+_SIZE, _STRIDE = (_LENT.fields[name][1] for name in ("size", "stride"))  # type: ignore[index]
+_lent = _Lent()
 
 
 def wrapped(address: int, nbytes: int, type: str, index: int, keeps: Any) -> torch.Tensor:
     """Bytes at an address as a tensor on a device. keeps: what must live as long as its storage."""
-    made = _DLTensor()
-    place = ctypes.addressof(made)
-    made.data, made.device_type, made.device_id = address, DEVICE_TYPES[type], index
-    made.dimensions, made.code, made.bits, made.lanes = 1, 1, 8, 1
-    made.shape, made.strides, made.deleter = place + _SHAPE, place + _STRIDE, _DELETER
-    made.size, made.stride = nbytes, 1
-    _lent[place] = made, keeps
-    tensor: torch.Tensor = torch._C._from_dlpack(_capsule(place, b"dltensor", None))
+    place = _lent.lend(address, nbytes, DEVICE_TYPES[type], index, keeps)
+    tensor: torch.Tensor = torch._C._from_dlpack(_capsule(place, b"dltensor_versioned", None))
     return tensor
 
 
@@ -134,12 +172,10 @@ class SimulatedGpu:
     def storage(self, nbytes: int, type: str) -> torch.Tensor:
         """New bytes on this device. Raises OutOfMemoryError as PyTorch does."""
         size = max(_GRANULE, -(-nbytes // _GRANULE) * _GRANULE)
+        _lent.sweep()
         with self._lock:
             kept = self._free.get(size)
-            if kept:
-                address = kept.pop()
-            else:
-                address = self._allocate(size)
+            address = kept.pop() if kept else self._allocate(size)
             self.current += size
             self.allocations += 1
             self.peak = max(self.peak, self.current)
@@ -172,6 +208,7 @@ class SimulatedGpu:
 
     def empty_cache(self) -> None:
         """Frees what no tensor uses."""
+        _lent.sweep()
         with self._lock:
             for size, addresses in self._free.items():
                 for address in addresses:
@@ -180,6 +217,12 @@ class SimulatedGpu:
             self._free.clear()
 
     # --- order
+
+    @property
+    def used(self) -> int:
+        """Bytes in tensors."""
+        _lent.sweep()
+        return self.current
 
     def stream_of(self, handle: int | None) -> Stream | None:
         """The stream of a handle; None for the default stream."""
@@ -265,7 +308,7 @@ def _map(gpu: GPU) -> None:
     found = libc.mmap(base, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, native.file, 0)
     if found != base:
         raise SimtError(
-            f"{gpu.name}: its memory cannot be mapped at {base:#x}: the addresses are taken, by another GPU of "
+            f"{gpu.name}: its memory cannot be mapped at {base:#x}: they are taken, by another GPU of "
             "simt.torch.use or by a library"
         )
 
@@ -283,6 +326,11 @@ def choose(wanted: Sequence[tuple[Any, dict[str, Any]]]) -> None:
             "the GPUs of PyTorch are in use already: call simt.torch.use before the first tensor on one"
         )
     _chosen[:] = wanted
+
+
+def chosen() -> list[tuple[Any, dict[str, Any]]]:
+    """A GPU or its name, with options, for each device."""
+    return _chosen
 
 
 def count() -> int:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import torch
 from torch._dynamo import device_interface
 from torch._inductor import config, select_algorithm
-from torch._inductor.virtualized import V
-
-from simt.spec import Spec
 
 from . import gpus
 from .choices import Choices, one
@@ -30,6 +24,8 @@ _OPTIONS: dict[str, Any] = {
     "benchmark_kernel": False,
     "benchmark_fusion": False,
     "cpp_wrapper": False,
+    # One configuration of each kernel: measuring them all would simulate each.
+    "deterministic": True,
     "compile_threads": 1,
     "use_static_triton_launcher": False,
     "triton.descriptive_names": "original_aten",
@@ -39,35 +35,28 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-@contextlib.contextmanager
-def settings(spec: Spec, functional: bool) -> Iterator[None]:
-    """Within the block, Inductor compiles for a simulated GPU of this specification."""
-    tf32 = torch.get_float32_matmul_precision() != "highest"
-    known = {k: v for k, v in _OPTIONS.items() if _has(k)}
-    tag = f"simt {spec.name} {functional} {tf32}"
-    with contextlib.ExitStack() as stack:
-        enter = stack.enter_context
-        enter(config.patch(known))
-        enter(torch.compiler.config.patch(cache_key_tag=tag))
-        enter(V.set_choices_handler(Choices(spec, functional)))
-        enter(mock.patch("torch._inductor.utils.is_big_gpu", lambda *_: True))
-        stack.callback(setattr, torch.backends.cudnn, "allow_tf32", torch.backends.cudnn.allow_tf32)
-        torch.backends.cudnn.allow_tf32 = tf32
-        enter(mock.patch.object(select_algorithm.get_algorithm_selector_cache(), "preprocessing_fns", [one]))
-        yield
+def _timed() -> str:
+    return "functional" if any(options.get("functional") for _, options in gpus.chosen()) else "timed"
 
 
-def _has(name: str) -> bool:
-    found: Any = config
-    for part in name.split("."):
-        if not hasattr(found, part):
-            return False
-        found = getattr(found, part)
-    return True
+def _choices() -> Choices:
+    found = gpus.gpu_of().gpu
+    return Choices(found.spec, found.functional)
+
+
+def configure() -> None:
+    """Sets the configuration of PyTorch's compilers, which each thread has for itself."""
+    names = ", ".join(str(name) for name, _ in gpus.chosen())
+    for name, value in {**_OPTIONS, "inductor_choices_class": _choices}.items():
+        setattr(config, name, value)
+    torch.compiler.config.cache_key_tag = f"simt {names} {_timed()}"
 
 
 def install() -> None:
-    """Tells PyTorch's compilers of the device: its own interface for CUDA, with the functions it has here."""
+    """Tells PyTorch's compilers of the device, by its interface for CUDA with the functions that are here, and
+    sets their configuration."""
+    configure()
+    select_algorithm.add_preprocessing_fn(one)
     device_interface.init_device_reg()
 
     class Interface(device_interface.CudaInterface):  # type: ignore[misc]

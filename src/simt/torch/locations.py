@@ -21,7 +21,9 @@ def _place(storage: Any, location: str) -> Any:
     type, _, index = location.partition(":")
     if type not in eager.KEYS:
         return None
-    source = torch.empty(0, dtype=torch.uint8).set_(storage.untyped() if hasattr(storage, "untyped") else storage)
+    source = torch.empty(0, dtype=torch.uint8).set_(
+        storage.untyped() if hasattr(storage, "untyped") else storage
+    )
     to = gpus.gpu_of(int(index or 0)).storage(source.numel(), type)
     eager.copy(to, source)
     return to.untyped_storage()

@@ -22,22 +22,29 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import gpus
-from .inductor import DECOMPOSED, settings
+from .inductor import DECOMPOSED, configure
 from .operators import DECOMPOSITIONS
 
 aten = torch.ops.aten
 _ALIGNMENT = 16
 """Bytes at which Inductor assumes that tensors begin."""
 _HOST: Any = object()
-_NUMBERS = {
-    "fill_.Scalar": ("value",),
-    "addcmul_": ("value",),
-    "addcdiv_": ("value",),
-    "addcmul": ("value",),
-    "addcdiv": ("value",),
-    "lerp.Scalar": ("weight",),
-    "lerp_.Scalar": ("weight",),
+
+
+def _added(self: Any, first: Any, second: Any, value: Any) -> Any:
+    return self.add_(value * first / second)
+
+
+def _added_product(self: Any, first: Any, second: Any, value: Any) -> Any:
+    return self.add_(value * first * second)
+
+
+_WITH_NUMBER: dict[Any, Callable[..., Any]] = {
+    aten.fill_.Scalar: aten.fill_.Tensor,
+    aten.addcdiv_.default: _added,
+    aten.addcmul_.default: _added_product,
 }
+"""Operators whose number changes from call to call, such as an optimiser's step: with it as a tensor."""
 _NONE = (
     "aten::nonzero",
     "aten::masked_select",
@@ -63,11 +70,13 @@ class OperatorCache:
     def __init__(self) -> None:
         self._compiled: dict[Any, Any] = {}
         self._running = threading.local()
-        self._compiler = ThreadPoolExecutor(1, "simt-operators")
+        self._compiler = ThreadPoolExecutor(1, "simt-operators", configure)
         self._lock = threading.RLock()
 
     def run(self, op: Any, arguments: Any, settings_: Any) -> Any:
         """Runs an operator. Raises NoKernelError if there is no kernel for it."""
+        if op in _WITH_NUMBER:
+            arguments, settings_ = _with_tensor(arguments, settings_)
         leaves, structure = tree_flatten((arguments, settings_))
         tensors: list[torch.Tensor] = []
         places: dict[int, int] = {}
@@ -127,10 +136,10 @@ class OperatorCache:
     ) -> Any:
         if op in fallbacks and op not in DECOMPOSED:
             return _HOST
-        job = lambda: _compiled(op, leaves, structure, tensors, places, device)  # noqa: E731
         if threading.current_thread().name.startswith("simt-operators"):
-            return job()
-        return self._compiler.submit(job).result()
+            return _compiled(op, leaves, structure, tensors, places, device)
+        work = self._compiler.submit(_compiled, op, leaves, structure, tensors, places, device)
+        return work.result()
 
 
 KERNELS = OperatorCache()
@@ -155,13 +164,13 @@ def _compiled(
     def whole(*given: torch.Tensor) -> Any:
         filled = [given[p] if p is not None else c for p, c in zip(positions, constants, strict=True)]
         arguments, named = tree_unflatten(filled, structure)
-        results, shape = tree_flatten(op(*arguments, **named))
+        results, shape = tree_flatten(_WITH_NUMBER.get(op, op)(*arguments, **named))
         made.append((shape, len(results)))
         return [r for i, r in enumerate(results) if returned.get(i) is None]
 
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     name = str(op).removeprefix("aten.").removesuffix(".default").replace(".", "_")
-    with torch.no_grad(), settings(gpus.gpu_of(device).gpu.spec, gpus.gpu_of(device).gpu.functional):
+    with torch.no_grad():
         with mode:
             fakes = [_fake(t, there) for t in tensors]
         try:
@@ -203,6 +212,15 @@ def _compiled(
     return run
 
 
+def _with_tensor(arguments: Any, named: Any) -> tuple[Any, Any]:
+    """Makes the number of an operator a tensor: its last argument, or `value`, which is 1 by default."""
+    numbers = [x for x in arguments if not isinstance(x, torch.Tensor)]
+    value = numbers[0] if numbers else named.get("value", 1)
+    dtype = torch.float64 if isinstance(value, float) else None
+    tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+    return (*tensors, torch.tensor(value, dtype=dtype)), {}
+
+
 def _moved(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
     from .eager import renamed
 
@@ -217,13 +235,11 @@ def _fake(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
     if not offset:
         return made
     span = offset + 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True) if n)
-    return torch.empty(span, dtype=tensor.dtype, device=at).as_strided(
-        tensor.shape, tensor.stride(), offset
-    )
+    return torch.empty(span, dtype=tensor.dtype, device=at).as_strided(tensor.shape, tensor.stride(), offset)
 
 
 def _returned(op: Any, leaves: list[Any], structure: Any, places: dict[int, int]) -> dict[int, int | None]:
-    """Which results are arguments that the operator changes: by number of the result, number of the tensor."""
+    """Which results are arguments that the operator changes: by number of the result, the tensor's."""
     arguments, named = tree_unflatten(leaves, structure)
     written: dict[str, Any] = {}
     for number, argument in enumerate(op._schema.arguments):

@@ -2,8 +2,8 @@
 
 | replaced | because |
 |---|---|
-| the virtual functions of ATen's `CUDAHooksInterface` that say what there is | they say that there is no CUDA, so autograd refuses its tensors |
-| c10's device guards of CUDA and PrivateUse1 | a build for the CPU has none; the one for devices in Python knows a single device |
+| what ATen's `CUDAHooksInterface` says of CUDA | that there is none, so autograd refuses its tensors |
+| c10's device guards of CUDA and PrivateUse1 | there are none; that for devices in Python knows only one |
 | `torch._C._accelerator_*` | they ask C++ for an accelerator; the simulated one is not known there |
 | `triton.testing.do_bench`, `do_bench_cudagraph` | they repeat for 100 ms, which takes hours to simulate |
 | `torch._C._dynamo.guards._empty_strided_cuda` | it is C++ that a build for the CPU has not |
@@ -83,7 +83,7 @@ def _install_guards() -> None:
         guards[_SIMT] = None
         torch._C._acc.register_python_privateuseone_device_guard(made)
         place = guards[_SIMT]
-        _replace(place, _VIRTUAL, _functions(type))
+        _replace(int(place or 0), _VIRTUAL, _functions(type))
         guards[type] = place
         _kept.append(made)
 
@@ -149,7 +149,6 @@ def _synchronize(device: int) -> None:
 
 
 _ACCELERATOR: dict[str, Any] = {
-    "_accelerator_getAccelerator": lambda: torch.device("cuda"),
     "_accelerator_getDeviceIndex": gpus.current,
     "_accelerator_setDeviceIndex": gpus.set_current,
     "_accelerator_getStream": lambda device: torch.cuda.current_stream(device),
@@ -173,6 +172,7 @@ def install(type: str) -> None:
         _install_hooks()
     for name, function in _ACCELERATOR.items():
         setattr(torch._C, name, function)
+    torch._C._accelerator_getAccelerator = lambda: torch.device(type)
     torch.accelerator.device_count.__globals__["torch"]._C._accelerator_deviceCount = gpus.count
     torch._C._dynamo.guards._empty_strided_cuda = empty_strided
     torch._subclasses.fake_tensor.init_gpu_context = lambda device: None

@@ -20,7 +20,11 @@ _installed = False
 
 
 def use(
-    gpu: str | os.PathLike[str] | GPU | Sequence[Any] = "h100", *, timed: bool = True, device: str = "simt", **options: Any
+    gpu: str | os.PathLike[str] | GPU | Sequence[Any] = "h100",
+    *,
+    timed: bool = True,
+    device: str = "simt",
+    **options: Any,
 ) -> None:
     """Makes simulated GPUs PyTorch's devices "simt:0", "simt:1", ...; Triton's kernels run there as well.
 
@@ -34,7 +38,9 @@ def use(
     if not timed:
         options["functional"] = True
     output = options.pop("output", None)
-    gpus.choose([(name, {**options, "output": place}) for name, place in zip(names, numbered(output))])
+    gpus.choose(
+        [(name, {**options, "output": place}) for name, place in zip(names, numbered(output), strict=False)]
+    )
     _install(device)
 
 

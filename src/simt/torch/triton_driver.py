@@ -1,6 +1,6 @@
 """Triton's driver for simulated GPUs: `kernel[grid](tensors)` runs there, as it is.
 
-Triton compiles for CUDA up to PTX, which is what the simulator executes; the step to machine code is left out.
+Triton compiles for CUDA up to PTX, which the simulator executes; the step to machine code is left out.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ class KernelLauncher:
         parameters = function.parameters
         if len(parameters) != len(numbers):
             raise LaunchError(
-                f"kernel `{function.name}` takes {len(parameters)} parameters, its arguments make {len(numbers)}"
+                f"kernel `{function.name}` takes {len(parameters)} parameters, its arguments make "
+                f"{len(numbers)}"
             )
         block = bytearray(max((p.offset + p.bytes for p in parameters), default=0))
         for parameter, kind, value in zip(parameters, kinds, numbers, strict=True):
@@ -269,9 +270,9 @@ def simulated_bench(
     return_mode: str = "mean",
     **others: Any,
 ) -> Any:
-    """`triton.testing.do_bench` in simulated time, in milliseconds: once to warm up, then once with an empty L2.
+    """`triton.testing.do_bench` in simulated time, in milliseconds: to warm up, then with an empty L2.
 
-    The simulated time of the same work is always the same, so repetitions (`warmup`, `rep`) would add nothing.
+    The same work always takes the same time, so repetitions (`warmup`, `rep`) would add nothing.
     On a GPU without timing nothing is executed and the time is not a number; a warning says so.
     """
     found = gpus.gpu_of()

@@ -1,4 +1,4 @@
-"""PyTorch in a program under `simt exec`: the program's side (`src/simt/exec/torch_programs.py`: the other)."""
+"""PyTorch in a program under `simt exec`: its side (`exec/torch_programs.py`: the other)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import script
 
 
 def begin(place: str) -> None:
-    """Makes the GPUs that `simt exec` was given PyTorch's devices. place: the folder for options and Results."""
+    """Makes the GPUs of `simt exec` PyTorch's devices. place: the folder of options and Results."""
     gpus, options = pickle.loads((Path(place) / "options").read_bytes())
     script.use(gpus, device="cuda", **options)
     atexit.register(_leave, Path(place))

@@ -3,23 +3,30 @@
 Python imports this file when it starts, since `simt exec` puts its folder on PYTHONPATH.
 """
 
+from __future__ import annotations
+
 import importlib.abc
 import importlib.util
 import os
 import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
 
 
 class _Loader(importlib.abc.Loader):
     """Loads PyTorch, then gives it the simulated GPUs."""
 
-    def __init__(self, loader):
+    def __init__(self, loader: Any) -> None:
         self._loader = loader
 
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        found: ModuleType | None = self._loader.create_module(spec)
+        return found
 
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
         if module.version.cuda is not None or module.version.hip is not None:
             return  # it uses the driver by itself
@@ -31,7 +38,7 @@ class _Loader(importlib.abc.Loader):
 class _Finder(importlib.abc.MetaPathFinder):
     """Waits for the import of PyTorch."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != "torch":
             return None
         sys.meta_path.remove(self)
@@ -41,11 +48,11 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-def _continue():
+def _continue() -> None:
     """Imports the `sitecustomize` that this one hides, if there is one."""
     here = os.path.dirname(os.path.abspath(__file__))
     rest = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    spec = PathFinder.find_spec("sitecustomize", rest)
     if spec is not None and spec.loader is not None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 

@@ -1,0 +1,77 @@
+"""Eager operators on a device against the CPU. The argument is the device's name."""
+
+import io
+import sys
+import warnings
+
+import torch
+from torch.nn import functional as F
+
+device = sys.argv[1]
+warnings.simplefilter("ignore")
+torch.manual_seed(0)
+
+
+def same(found, expected):
+    assert found.device.type == device, found.device
+    torch.testing.assert_close(found.cpu(), expected)
+
+
+a, b = torch.randn(3, 4), torch.randn(4)
+c, d = a.to(device), b.to(device)
+same(c + d, a + b)
+same((c.T * 2)[1:, ::2], (a.T * 2)[1:, ::2])
+same(c @ c.T, a @ a.T)
+same(c.sum(0, keepdim=True).expand(3, 4), a.sum(0, keepdim=True).expand(3, 4))
+same(F.layer_norm(c, (4,)), F.layer_norm(a, (4,)))
+same(torch.where(c > 0, c, d), torch.where(a > 0, a, b))
+same(c.half() + 1, a.half() + 1)
+same(torch.cat([c, c]).view(2, 12), torch.cat([a, a]).view(2, 12))
+
+# in place, through views
+e, f = c.clone(), a.clone()
+for t in (e, f):
+    t[1].mul_(2)
+    t[:, 1] = 7
+    t[0, 2:] += 1
+same(e, f)
+
+# overlapping copies, resizing, and operators without a kernel, which run on the host
+same(c.nonzero(), a.nonzero())
+same(torch.linalg.inv(c[:, :3]), torch.linalg.inv(a[:, :3]))
+same(c.sort(-1).values, a.sort(-1).values)
+assert c[1, 2].item() == a[1, 2].item()
+
+# autograd, with a second backward through the same leaf
+x, y = a.clone().requires_grad_(), a.to(device).requires_grad_()
+for t in (x, y):
+    (t.exp() * t).sum().backward()
+    t.square().mean().backward()
+same(y.grad, x.grad)
+
+# random numbers have a seed
+torch.manual_seed(5)
+first = torch.rand(3, device=device).cpu()
+torch.manual_seed(5)
+assert torch.equal(first, torch.rand(3, device=device).cpu())
+
+# files
+kept = io.BytesIO()
+torch.save({"c": c}, kept)
+kept.seek(0)
+same(torch.load(kept)["c"], a)
+kept.seek(0)
+assert torch.equal(torch.load(kept, map_location="cpu")["c"], a)
+
+model = torch.nn.Linear(4, 2)
+expected = model(a)
+same(model.to(device)(c), expected)
+
+# memory
+module = getattr(torch, device)
+before = module.memory_allocated()
+big = torch.empty(1 << 20, dtype=torch.uint8, device=device)
+assert module.memory_allocated() - before == 1 << 20
+del big
+assert module.memory_allocated() == before
+print("passed")
