@@ -1,4 +1,5 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -65,6 +66,20 @@ void bind_checker(nb::module_& m) {
             new (self) Checker(checks_of(checks));
           },
           "checks"_a)
+      .def("begin_fresh", &Checker::begin_fresh, "address"_a, "size"_a,
+           "The host has allocated memory that holds nothing yet.")
+      .def("written", &Checker::written, "address"_a, "size"_a, "The host has written there.")
+      .def(
+          "heap",
+          [](const Checker& self) {
+            std::vector<std::pair<uint64_t, RawAccess>> all;
+            for (const auto& [address, access] : self.heap()) all.emplace_back(address, raw(access));
+            return all;
+          },
+          "Where kernels have allocated what they have not freed: addresses and places.")
+      .def(
+          "watch", [](Checker& self, simt::functional::DeviceMemory& memory) { memory.watch(&self); },
+          "memory"_a, nb::keep_alive<2, 1>(), "Is told what becomes of this memory.")
       .def_prop_ro(
           "findings",
           [](const Checker& self) {

@@ -45,6 +45,9 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     code.facts = facts_of(grid.program());
     code.watched.clear();
     for (const OpFacts& f : code.facts) code.watched.push_back(f.watch);
+    code.flows.clear();
+    code.flows.resize(code.facts.size());
+    sources_.assign(1, Source());
     running_ = &code;
   }
   return running_->watched;
@@ -70,6 +73,8 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.warps.resize(cta.warps().size());
     for (uint32_t w = 0; w < state.warps.size(); ++w) state.warps[w].number = w;
     state.arrivals.clear();
+    state.valid.reset(cta.shared_bytes());
+    state.valid.fill(0, grid_->kernel().reserved_shared);
     ++state.epoch;
   }
   return state;
@@ -170,9 +175,30 @@ Knowledge Checker::published_by_warp(uint32_t lanes) {
   return all;
 }
 
-void Checker::met(Cta& cta, Warp& warp, uint32_t lanes) {
+void Checker::enters(Context& c) {
+  context_ = &c;
+  enter(c);
+  everything = warp_->poisoned;
+}
+
+void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) {
   enter(cta, warp);
   warp_->clock = std::max(warp_->clock, cta_->floor + 1);
+  if (checks_.sync && (lanes & ~members)) {
+    Moment m;
+    m.cta = cta_->index;
+    m.op = static_cast<uint32_t>(&op - grid_->program().code.data());
+    m.warp = static_cast<uint16_t>(warp_->number);
+    Finding found;
+    found.check = "sync";
+    found.kind = "mask";
+    found.detail = "lanes execute it that its mask " + functional::hex(members) + " does not name";
+    found.second = describe(m, static_cast<uint32_t>(std::countr_zero(lanes & ~members)), 0, 0);
+    found.second.what = "collective";
+    found.second.space.clear();
+    found.second.object.clear();
+    add(std::move(found));
+  }
   if ((warp.alive() & ~lanes) == 0) {
     warp_->floor = warp_->clock;
     if (warp_->lanes)
@@ -287,7 +313,7 @@ void Checker::arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, co
   const bool whole = request.threads == 0 && request.waits && !request.cluster && !request.warpgroup;
   Arrival made{&cta,          &warp,
                lanes,         static_cast<uint32_t>(&op - grid_->program().code.data()),
-               request.waits, whole ? Knowledge() : published_by_warp(lanes)};
+               request.waits, whole, whole ? Knowledge() : published_by_warp(lanes)};
   tick();
   const bool of_cluster = request.cluster;
   CtaState& where = of_cluster ? state_of(*cta.cluster().ctas[0]) : *cta_;
@@ -320,6 +346,7 @@ void Checker::completes(Cta& cta, uint32_t barrier) {
     whole &= a.waits;
   }
   for (const Warp& warp : cta.warps()) whole &= (warp.alive() & ~here[warp.number()]) == 0;
+  if (whole && checks_.sync && all.front().whole) require_whole(cta, all, here);
   if (whole) {
     where.floor = where.counter;
     ++where.counter;
@@ -349,7 +376,76 @@ void Checker::completes(Cta& cta, uint32_t barrier) {
   }
 }
 
-void Checker::exits(Cta&, Warp&) {}
+/// Threads at a barrier of the whole CTA that do not all come, or not to the same one.
+void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here) {
+  const functional::Program& program = grid_->program();
+  const auto place_of = [&](uint32_t op) {
+    const functional::InstructionPlace at = program.where(op);
+    return at.source_line ? std::pair(std::string(at.file), uint64_t{at.source_line})
+                          : std::pair(at.position, uint64_t{0});
+  };
+  const auto there = [&](const Arrival& a) {
+    Moment m;
+    m.cta = cta.linear_index();
+    m.op = a.op;
+    m.warp = static_cast<uint16_t>(a.warp->number());
+    Access found = describe(m, static_cast<uint32_t>(std::countr_zero(a.lanes)), 0, 0);
+    found.space.clear();
+    found.object.clear();
+    found.what = "barrier";
+    return found;
+  };
+  Finding found;
+  found.check = "sync";
+  uint32_t absent = 0, first = UINT32_MAX;
+  for (const Warp& warp : cta.warps())
+    if (const uint32_t lanes = warp.lanes() & ~here[warp.number()]) {
+      absent += static_cast<uint32_t>(std::popcount(lanes));
+      if (first == UINT32_MAX) first = warp.number() * warp_lanes + static_cast<uint32_t>(std::countr_zero(lanes));
+    }
+  if (absent) {
+    found.kind = "barrier-divergent";
+    found.detail = std::to_string(absent) + " of " + std::to_string(grid_->threads_per_cta()) +
+                   " threads of the block ended without reaching the barrier, thread " + std::to_string(first) +
+                   " first";
+    found.second = there(all.front());
+    add(std::move(found));
+    return;
+  }
+  for (const Arrival& a : all) {
+    if (place_of(a.op) == place_of(all.front().op)) continue;
+    found.kind = "barrier-different";
+    found.detail = "threads of the block meet at different barriers";
+    found.first = there(all.front());
+    found.second = there(a);
+    add(std::move(found));
+    return;
+  }
+}
+
+/// What a warp that ends leaves behind.
+void Checker::exits(Cta& cta, Warp& warp) {
+  if (!checks_.sync || !warp.finished()) return;
+  enter(cta, warp);
+  for (const Groups& groups : warp_->groups) {
+    const bool waits = std::any_of(groups.committed.begin(), groups.committed.end(), [](uint32_t c) { return c; });
+    if (!waits && !groups.open) continue;
+    if (&groups == &warp_->groups[static_cast<size_t>(Queue::Products)]) continue;
+    Moment m;
+    m.cta = cta_->index;
+    m.op = groups.op;
+    m.warp = static_cast<uint16_t>(warp_->number);
+    Finding found;
+    found.check = "sync";
+    found.kind = "async-unwaited";
+    found.detail = "threads end without waiting for their asynchronous copies";
+    found.second = describe(m, 0, Later, 0);
+    found.second.what = "asynchronous copy";
+    found.second.space.clear();
+    found.second.object.clear();
+    add(std::move(found));
+  }
+}
 
 // --- mbarriers and asynchronous work ------------------------------------------------------------------
 
@@ -416,6 +512,7 @@ void Checker::copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
   each_of(c.mask, [&](uint32_t i) {
     access(c, from[i], f.bytes, i, reading, Later);
     access(c, to[i] + window::shared, f.bytes, i, writing, Later | Writes);
+    copies(c, to[i] + window::shared, from[i], f.bytes, i);
   });
   add_work(Queue::Copies, pc);
 }
@@ -434,11 +531,12 @@ void Checker::bulk(Context& c, const Op& op, uint32_t pc) {
     const uint32_t ctas = !d.multicast ? 0
                           : d.packed   ? words[i] >> 16
                                        : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
-    if (!d.multicast)
-      access(c, functional::generic_address(d.direction.to, to[i]), bytes, i, writing, Later | Writes);
-    each_of(ctas, [&](uint32_t rank) {
-      access(c, c.in_cta(to[i], rank) + window::shared, bytes, i, writing, Later | Writes);
-    });
+    const auto bring = [&](uint64_t there) {
+      access(c, there, bytes, i, writing, Later | Writes);
+      copies(c, there, functional::generic_address(d.direction.from, from[i]), bytes, i);
+    };
+    if (!d.multicast) bring(functional::generic_address(d.direction.to, to[i]));
+    each_of(ctas, [&](uint32_t rank) { bring(c.in_cta(to[i], rank) + window::shared); });
   });
   if (!d.signals) add_work(Queue::Bulk, pc);
 }
@@ -449,6 +547,7 @@ void Checker::touches(Context& c, uint64_t address, uint64_t bytes, int lane, bo
   const OpFacts& f = running_->facts[at_];
   const bool later = f.kind == Kind::Tensor || f.kind == Kind::Product;
   const auto manner = static_cast<uint8_t>((later ? Later : 0) | (writes ? Writes : 0) | f.manner);
+  if (manner & Writes) fills(c, address, bytes, static_cast<uint32_t>(lane));
   if (!checks_.race) return;
   access(c, address, bytes, static_cast<uint32_t>(lane), moment(at_, manner), manner);
   if (later) add_work(f.queue, at_);
@@ -461,6 +560,8 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
   context_ = &c;
   at_ = pc;
   enter(c);
+  if (checks_.init) values_before(c, op, f, pc);
+  if (c.mask == 0) return;
   switch (f.kind) {
     case Kind::Load:
     case Kind::Store:
@@ -497,12 +598,15 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
   }
 }
 
-void Checker::after(Context& c, const Op&, uint32_t pc) {
+void Checker::after(Context& c, const Op& op, uint32_t pc) {
   const OpFacts& f = running_->facts[pc];
   context_ = &c;
   at_ = pc;
   enter(c);
-  if (!c.record || !checks_.race) return;
+  if (checks_.init) values_after(c, op, f, pc);
+  if (f.kind == Kind::RecordedStore && checks_.init)
+    each_of(c.record->mask, [&](uint32_t i) { fills(c, c.record->address[i], f.bytes, i); });
+  if (!checks_.race || (f.kind != Kind::Recorded && f.kind != Kind::RecordedStore)) return;
   access_all(c, f, pc, c.record->address.data(), c.record->mask);
 }
 
@@ -524,23 +628,27 @@ void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64
   if (run != UINT32_MAX) access(c, held, f.bytes, run, number, f.manner);
 }
 
+/// The CTA whose shared memory an address is in, and the offset there; nullptr if it has ended.
+Checker::CtaState* Checker::owner_of(Context& c, uint64_t& offset) {
+  if (c.is_own(offset)) {
+    offset -= c.own_shared;
+    return cta_;
+  }
+  const uint64_t rank = (offset >> window::rank_shift) - c.first_rank;
+  const auto& ctas = c.cta->cluster().ctas;
+  if (rank >= ctas.size() || !ctas[rank]) return nullptr;
+  offset &= window::own_shared;
+  return &state_of(*ctas[rank]);
+}
+
 void Checker::access(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane, uint32_t number,
                      uint8_t manner) {
   Shadow* shadow = &global_;
   uint64_t at = generic, epoch = epoch_;
   if (window::is_shared(generic)) {
     uint64_t offset = generic - window::shared;
-    CtaState* owner = cta_;
-    if (c.is_own(offset)) {
-      offset -= c.own_shared;
-    } else {
-      const uint64_t rank = (offset >> window::rank_shift) - c.first_rank;
-      const auto& ctas = c.cta->cluster().ctas;
-      if (rank >= ctas.size() || !ctas[rank]) return;
-      owner = &state_of(*ctas[rank]);
-      offset &= window::own_shared;
-    }
-    if (offset + bytes > c.cta->shared_bytes()) return;
+    CtaState* owner = owner_of(c, offset);
+    if (!owner || offset + bytes > c.cta->shared_bytes()) return;
     shadow = &owner->shared;
     at = offset;
     epoch = owner->epoch;

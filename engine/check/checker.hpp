@@ -15,6 +15,7 @@
 #include "check/history.hpp"
 #include "check/knowledge.hpp"
 #include "check/shadow.hpp"
+#include "check/validity.hpp"
 #include "machine/grid.hpp"
 #include "machine/observer.hpp"
 
@@ -39,15 +40,18 @@ struct Checks {
 /// Order is happens-before, with clocks in three levels: a barrier of a whole CTA raises the floor of the
 /// CTA, one of a warp that of the warp; what fewer threads learn of others is kept as sparse vector clocks
 /// (Knowledge).
-class Checker final : public functional::Observer {
+class Checker final : public functional::Observer, public functional::MemoryWatch {
  public:
   explicit Checker(Checks checks) : checks_(checks) {}
+  Checker(const Checker&) = delete;
+  Checker& operator=(const Checker&) = delete;
 
   const std::vector<uint8_t>& watched(const Grid& grid) override;
   void ends(const Grid& grid) override;
+  void enters(Context& c) override;
   void before(Context& c, const Op& op, uint32_t pc) override;
   void after(Context& c, const Op& op, uint32_t pc) override;
-  void met(Cta& cta, Warp& warp, uint32_t lanes) override;
+  void met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) override;
   void arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, const BarrierRequest& request,
                const Op& op) override;
   void completes(Cta& cta, uint32_t barrier) override;
@@ -56,13 +60,46 @@ class Checker final : public functional::Observer {
   void waited(Context& c, uint64_t address, int lane) override;
   void touches(Context& c, uint64_t address, uint64_t bytes, int lane, bool writes) override;
 
+  void allocated(const functional::Allocation& made) override;
+  void freed(const functional::Allocation& gone) override;
+  void written(uint64_t address, uint64_t size) override;
+  /// The host has allocated memory that holds nothing yet.
+  void begin_fresh(uint64_t address, uint64_t size) {
+    if (checks_.init) device_.begin(address, size);
+  }
+  /// Where kernels have allocated what they have not freed, by address.
+  const std::map<uint64_t, Access>& heap() const { return heap_; }
+
   const std::vector<Finding>& findings() const { return findings_; }
   uint64_t shadow_bytes() const { return global_.size(); }
 
  private:
+  /// A register: its place in the frame, and bytes of a lane; 0: a predicate.
+  struct Operand {
+    Place place = 0;
+    uint32_t bytes = 0;
+  };
+  /// How bits without a value pass through an instruction.
+  enum class Transfer : uint8_t { Any, Copy, And, Product };
+  /// first, last: the Op is that of its instruction. real: operands that say how, not what. parts: those of
+  /// D, A, B and C of a product.
+  struct Flow {
+    bool first = false, last = false, keeps_constants = false;
+    Transfer transfer = Transfer::Any;
+    std::vector<Operand> reads, writes, real;
+    std::array<std::vector<Operand>, 4> parts;
+  };
   struct Code {
     std::vector<OpFacts> facts;
     std::vector<uint8_t> watched;
+    std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
+  };
+  /// Where a value was loaded that nobody has written.
+  struct Source {
+    uint32_t op = 0;
+    uint16_t warp = 0;
+    uint8_t lane = 0;
+    uint64_t cta = 0, address = 0;
   };
   /// What one lane knows that its warp does not.
   struct LaneState {
@@ -85,6 +122,10 @@ class Checker final : public functional::Observer {
     std::unique_ptr<std::array<LaneState, warp_lanes>> lanes;
     std::unique_ptr<Sees> sees;  ///< [lane][other]: clock up to which the lane knows the other's accesses
     std::array<Groups, 3> groups;
+    std::vector<std::byte> poison;  ///< of the frames: bits that hold no value
+    std::vector<uint32_t> sources;  ///< by row of registers: where such bits come from
+    bool poisoned = false;          ///< there may be such bits
+    ByteSet local;                  ///< of all lanes, one after the other
     struct Recent {
       uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
     };
@@ -99,7 +140,7 @@ class Checker final : public functional::Observer {
     Cta* cta;
     Warp* warp;
     uint32_t lanes, op;
-    bool waits;
+    bool waits, whole;
     Knowledge published;
   };
   struct CtaState {
@@ -110,6 +151,7 @@ class Checker final : public functional::Observer {
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
+    ByteSet valid;  ///< of shared memory
     uint64_t epoch = 0;
   };
   /// What flags, locks and mbarriers tell those who read them.
@@ -153,9 +195,33 @@ class Checker final : public functional::Observer {
 
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
   void add_work(Queue queue, uint32_t pc);
   void commit(Queue queue);
   void wait(Queue queue, uint32_t pending, bool all);
+
+  CtaState* owner_of(Context& c, uint64_t& offset);
+  const Flow& flow_of(uint32_t pc);
+  std::byte* poison_frame(Context& c);
+  uint32_t& source_of(Context& c, Place p);
+  uint32_t poisoned(Context& c, const Operand& operand);
+  void poison(Context& c, const Operand& operand, uint32_t lanes, uint32_t bad);
+  void foresee(Context& c, const Op& op, const Flow& flow);
+  void product(Context& c, const Flow& flow);
+  void settle(Context& c, const Op& op, const Flow& flow);
+  uint64_t missing(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
+  void holds(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane, uint64_t what);
+  void fills(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
+  void copies(Context& c, uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane);
+  uint32_t new_source(uint64_t generic, uint32_t lane);
+  void used(Context& c, uint32_t source, uint32_t lane, const char* how);
+  void values_before(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void load_values(Context& c, const Op& op, const OpFacts& f);
+  void store_values(Context& c, const Op& op, const OpFacts& f);
+  void load_tiles(Context& c, const Op& op);
+  void begin_local();
+  uint32_t of_warp_split_mask(Context& c);
 
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
@@ -164,7 +230,7 @@ class Checker final : public functional::Observer {
   Checks checks_;
   std::unordered_map<const Program*, Code> code_;
   const Grid* grid_ = nullptr;
-  const Code* running_ = nullptr;
+  Code* running_ = nullptr;
   History history_;
   Shadow global_;
   uint64_t epoch_ = 0;
@@ -181,6 +247,18 @@ class Checker final : public functional::Observer {
   uint64_t events_ = 0;  ///< of knowledge: what was found ordered stays so until the warp changes
   uint32_t ordered_moment_ = 0;
   uint64_t ordered_at_ = UINT64_MAX;
+
+  // Values.
+  Validity device_;
+  std::vector<Source> sources_{Source()};
+  std::map<uint64_t, Access> heap_;
+  struct Foreseen {
+    bool valid = false, exact = false;
+    uint32_t bad = 0, source = 0;
+    std::vector<std::byte> frame;
+    std::vector<uint32_t> parts;
+  } foreseen_;
+  std::vector<std::byte> zeros_;
 
   std::vector<Finding> findings_;
   std::map<std::string, size_t> known_;

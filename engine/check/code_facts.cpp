@@ -155,6 +155,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
     const std::string_view opcode = words.opcode();
     if (const auto* access = dynamic_cast<const AccessDetail*>(op.detail)) {
       if (words.has_any({"param", "param::entry", "param::func", "const"}) || opcode == "LDC") continue;
+      f.described = true;
+      f.cached = words.has_any({"nc", "CONSTANT"});
       f.kind = opcode.starts_with("ld") || opcode.starts_with("LD") ? Kind::Load : Kind::Store;
       f.space = access->space;
       f.base = access->base;
@@ -163,6 +165,7 @@ std::vector<OpFacts> facts_of(const Program& program) {
       if (f.kind == Kind::Store) f.manner |= Writes;
     } else if (const auto* atomic = dynamic_cast<const AtomicDetail*>(op.detail)) {
       f.kind = Kind::Atomic;
+      f.replaces = words.has_any({"exch", "EXCH"});
       f.space = atomic->space;
       f.base = atomic->base;
       find_order(words, f);
@@ -192,6 +195,9 @@ std::vector<OpFacts> facts_of(const Program& program) {
     } else if (dynamic_cast<const TilesDetail*>(op.detail)) {
       f.kind = opcode.starts_with("ST") || opcode.starts_with("st") ? Kind::RecordedStore : Kind::Recorded;
       f.bytes = TilesDetail::row_bytes;
+      f.tiles = f.kind == Kind::Recorded;
+    } else if (op.control == functional::Control::Call) {
+      f.kind = Kind::Call;
     } else if (program.is_machine_code()) {
       find_machine(words, f);
     } else {

@@ -33,7 +33,8 @@ enum class Kind : uint8_t {
   Wait,    ///< for groups of it
   Arrive,  ///< cp.async.mbarrier.arrive
   Mbarrier,
-  Barrier
+  Barrier,
+  Call
 };
 
 /// Asynchronous work whose groups are counted apart.
@@ -54,6 +55,10 @@ struct OpFacts {
   functional::AccessSpace space = functional::AccessSpace::Generic;
   Address::Base base = Address::Base::Wide;
   uint32_t bytes = 0;
+  bool described = false;  ///< by an AccessDetail
+  bool tiles = false;      ///< ldmatrix
+  bool replaces = false;   ///< an exchange
+  bool cached = false;     ///< ld.global.nc: may not see what the kernel writes
 };
 
 /// By Op.

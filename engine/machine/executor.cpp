@@ -38,6 +38,7 @@ void Executor::enter(Cta& cta, Warp& warp) {
   context_.warp = &warp;
   context_.banks[2] = grid_.thread_bank(warp.number());
   if (machine_code_) context_.own_shared = uint64_t{cta.rank()} << window::rank_shift;
+  if (observer_) observer_->enters(context_);
 }
 
 void Executor::load(const Warp::Split& split) {
@@ -102,7 +103,7 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         }
         uint8_t watch = 0;
         if constexpr (observes)
-          if (executing) {
+          if (executing || observer_->everything) {
             watch = observer_->everything ? Observer::Before | Observer::After : watched_[pc];
             if (watch & Observer::Before) {
               context_.mask = executing;

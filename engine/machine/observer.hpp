@@ -16,12 +16,14 @@ class Observer {
   virtual ~Observer() = default;
   /// For each Op of the program, the Watch in which it is observed. Must live as long as the observer.
   virtual const std::vector<uint8_t>& watched(const Grid& grid) = 0;
+  /// A warp begins to execute, or goes on.
+  virtual void enters(Context& c) = 0;
   /// Before lanes execute an Op, and after they have. An Op at which lanes wait for others may be observed
   /// several times before, once after.
   virtual void before(Context& c, const Op& op, uint32_t pc) = 0;
   virtual void after(Context& c, const Op& op, uint32_t pc) = 0;
-  /// The lanes have met in a collective.
-  virtual void met(Cta& cta, Warp& warp, uint32_t lanes) = 0;
+  /// The lanes have met in a collective, whose mask has `members`.
+  virtual void met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) = 0;
   /// barrier: its number; Cta::barrier_count for that of the cluster, and above for those of warpgroups.
   virtual void arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, const BarrierRequest& request,
                        const Op& op) = 0;

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import simt._engine
 from simt.checkpoint.point import parse_point
@@ -22,6 +23,9 @@ from .checkpoints import CheckpointRecording, CheckpointWritten, Resumption, Ste
 from .device import ProgramDevice
 from .process import Process
 from .server import Server
+
+if TYPE_CHECKING:
+    from simt.check.findings import Finding
 
 _SETTINGS = {
     "CUPY_COMPILE_WITH_PTX": "1",  # CuPy: not machine code
@@ -43,12 +47,14 @@ class Finished:
     status: as in `subprocess`: negative for a signal. 1 for a program that ended with 0 although simt lacked
         what executes its code (which standard error says).
     stopped: "max_cycles" or "timeout" if that limit ended it, else empty.
+    findings: what was found, with `check`.
     results: one for each device that launched kernels with timing, in the order in which they were closed.
     """
 
     status: int
     results: tuple[Result, ...]
     stopped: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 class ProgramInterrupted(KeyboardInterrupt):
@@ -174,7 +180,7 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
             if steps is not None:
                 steps.close()
     status = process.status() if status is None else status
-    return Finished(status or int(bool(server.lacking)), tuple(server.results), stopped)
+    return Finished(status or int(bool(server.lacking)), tuple(server.results), stopped, tuple(server.findings))
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

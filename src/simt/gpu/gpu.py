@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +38,8 @@ from .texturing import Texturing
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from simt.check.checking import Checking
+    from simt.check.findings import Finding
     from simt.checkpoint.gpu import InterruptedLaunch, Saving
     from simt.checkpoint.point import CheckpointPoint
     from simt.engine_types import MachineFacts
@@ -68,7 +70,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._session = Session(options.gpu, options)
         self.spec = self._session.spec
         memory = self.spec.dram.capacity_gib << 30 if options.memory is None else options.memory
-        self.functional, self.exact_bounds, self.fmad = options.functional, options.exact_bounds, options.fmad
+        self.functional = bool(options.untimed)
+        self.exact_bounds, self.fmad = options.exact_bounds or bool(options.check), options.fmad
         self.code: Code = options.code
         self.tensor_arithmetic: TensorArithmetic = options.tensor_arithmetic
         self.threads = self._session.threads
@@ -82,6 +85,13 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Raw device memory, by address."""
         self.exclusive = Exclusive(self.memory.native.free)
         """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
+        self.checking: Checking | None = None
+        """What checks its launches, if that was asked for."""
+        if options.check:
+            from simt.check import checks_of
+            from simt.check.checking import Checking
+
+            self.checking = Checking(self, checks_of(options.check))
         self._of_thread = threading.local()
         program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
         self._session.begin(
@@ -336,7 +346,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         if memory is None and until is None and (warms or self._profiling is not None):
             self._run_followed(launcher, parameters, launch_id)
             return b""
-        with launcher.kernel.module.explained, self.exclusive.running:
+        checked = nullcontext() if self.checking is None else self.checking.launch(launcher)
+        with checked as checker, launcher.kernel.module.explained, self.exclusive.running:
             warp_instructions, thread_instructions, state = launcher.native.run(
                 parameters,
                 launch_id,
@@ -345,6 +356,7 @@ class GPU(Programs, ArrayCreation, Texturing):
                 memory,
                 until,
                 self._session.require_time,
+                checker,
             )
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
@@ -420,6 +432,12 @@ class GPU(Programs, ArrayCreation, Texturing):
     def launches(self) -> Sequence[LaunchResult]:
         """The finished timed launches, in launch order."""
         return self._session.record.launches.in_order()
+
+    def findings(self) -> list[Finding]:
+        """What the checker has found so far in launches, and in the use of memory; what is still allocated by
+        hand counts as leaked. Empty unless the GPU was made with `check`."""
+        self.synchronize()
+        return [] if self.checking is None else self.checking.findings()
 
     def result(self, status: str = "complete") -> Result:
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""
