@@ -236,7 +236,7 @@ void bind_launches(nb::module_& m) {
                                                std::move(poll), checker);
           },
           "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
-          "poll"_a.none() = nb::none(), "checker"_a.none() = nb::none(), nb::keep_alive<0, 8>(),
+          "poll"_a.none() = nb::none(), "checker"_a.none() = nb::none(), nb::keep_alive<0, 7>(),
           "The same, as an Execution, which can pause.")
       .def("source", &source, "parameters"_a, "id"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a,
            "poll"_a.none() = nb::none(),
