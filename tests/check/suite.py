@@ -1,7 +1,8 @@
 """The pairs of kernels of `simt check`: one with a planted fault, and its mended twin.
 
 A pair is a file below `pairs/`. CUDA C++ and PTX are compiled twice, with and without FAULT, and begin with a
-comment; files of Python (Triton, Numba) have a function `run(gpu, fault)`, and a docstring in place of the comment:
+comment; files of Python (Triton, Numba) have a docstring in its place, and a function `run(gpu, fault)` that
+returns pairs of values and NumPy's.
 
     /* What the fault is.
     gpu: h100
@@ -11,13 +12,13 @@ comment; files of Python (Triton, Numba) have a function `run(gpu, fault)`, and 
     same(sums, x.reshape(4, 128).sum(1))
     */
 
-After the sentence come facts: `gpu`, the GPU to run on; `weak`, that the check of this class is off by default;
-`slow` and `ptx`, why the pair takes long, or says nothing about machine code. After the empty line comes Python, the
-host's part: it launches the kernels, and `same` compares the twin's values with NumPy's. It knows `gpu`, `gpus(n)`
-(another GPU), `module`, `fault` (whether this is the faulty one) and the functions of `HOST`.
+Behind the sentence come facts: `gpu`, the GPU to run on; `weak`, why checks do not look for it unless asked;
+`slow`, why it takes long; `ptx`, why it says nothing about machine code. Behind the empty line comes Python, the
+host's part: it launches the kernels, and `same` compares the twin's values with NumPy's. It knows `gpu`,
+`gpus(n)` (another GPU), `module`, `fault` (whether this is the faulty one) and the names of `HOST`.
 
-Comments mark the lines that a finding may name, with one or more kinds: `fault: KIND` where the fault is, `other: KIND`
-at the other access, which may be named in its place, and `also: KIND` for what follows from the fault.
+Comments mark the lines that a finding may name, with one or more kinds: `fault: KIND` where the fault is,
+`other: KIND` at the other access, which may be named in its place, and `also: KIND` for what follows from it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ KINDS = (
     *("host-pointer", "leak-device", "leak-heap"),
 )
 
+ELSEWHERE = -1
+"""The line of what is in another file."""
 _FACTS = ("gpu", "weak", "slow", "ptx")
 _MARK = re.compile(r"(?://|#) (fault|other|also): ([a-z|-]+)")
 _DIRECTIVE = re.compile(r"#(ifdef FAULT|ifndef FAULT|else|endif)\b")
@@ -112,12 +115,24 @@ class Pair:
         """What the fault may be called."""
         return frozenset().union(*(mark.kinds for mark in self.marks if mark.role == "fault"))
 
+    def place(self, finding: Any) -> Place:
+        """What the tests compare of a `simt.check.Finding`."""
+        named = [x for x in (finding, finding.first, finding.second) if x is not None and x.file]
+        lines = {x.line if Path(x.file).name == self.path.name else ELSEWHERE for x in named}
+        return Place(finding.kind, frozenset(lines))
+
     def allows(self, place: Place) -> bool:
-        """Whether all lines of a finding are marked with its kind."""
-        return place.lines <= {mark.line for mark in self.marks if place.kind in mark.kinds}
+        """Whether all lines of a finding are marked with its kind. One of the host's part may name none."""
+        marked = {mark.line for mark in self.marks if place.kind in mark.kinds}
+        return place.lines <= marked and bool(place.lines or min(marked, default=0) <= self.host_end)
 
     def names_the_fault(self, place: Place) -> bool:
         return place.kind in self.kinds and self.allows(place)
+
+    @cached_property
+    def host_end(self) -> int:
+        """The last line of the host's part."""
+        return self.text[: self.text.index(self.host) + len(self.host)].count("\n")
 
     def __repr__(self) -> str:
         return self.name
@@ -140,17 +155,18 @@ class Pair:
             lines.append("")
         return "\n".join(lines) + "\n"
 
-    def load(self, gpu: simt.GPU, fault: bool) -> Any:
-        """The module of one of the two; None if the file is Python."""
+    def load(self, gpu: simt.GPU, fault: bool, reversed_warps: bool = False) -> Any:
+        """The module of one of the two; None if the file is Python.
+
+        reversed_warps: the last warp of a CTA has the role of the first; of CUDA C++ only.
+        """
         if self.path.suffix == ".py":
             return None
         if self.path.suffix == ".ptx":
             return gpu.load(self.source(fault).encode(), name=self.path.name)
-        options = ["-DFAULT"] if fault else []
+        options = ["-DFAULT"] * fault + ["--pre-include=order.cuh"] * reversed_warps
         return gpu.load(
-            compile_cuda(
-                self.text, name=str(self.path), arch=gpu.arch, include=[str(PAIRS)], options=options
-            )
+            compile_cuda(self.text, name=str(self.path), arch=gpu.arch, include=[str(PAIRS)], options=options)
         )
 
     @cached_property
@@ -158,7 +174,7 @@ class Pair:
         first = self.text[: self.text.index(self.host)].count("\n")
         return compile("\n" * first + self.host, str(self.path), "exec")
 
-    def run(self, make: Callable[[], simt.GPU], fault: bool) -> simt.GPU:
+    def run(self, make: Callable[[], simt.GPU], fault: bool, reversed_warps: bool = False) -> simt.GPU:
         """Runs one of the two; the GPU is in the state at its end.
 
         make: a GPU, called anew for each that the program uses. Raises what the program raises.
@@ -183,7 +199,7 @@ class Pair:
             **HOST,
             "gpu": gpu,
             "gpus": lambda n: others.setdefault(n, make()),
-            "module": self.load(gpu, fault),
+            "module": self.load(gpu, fault, reversed_warps),
             "fault": fault,
             "same": same,
         }

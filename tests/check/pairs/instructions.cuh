@@ -12,6 +12,12 @@
 #define LOAD(order, to, p) asm volatile("ld." order ".global.s32 %0, [%1];" : "=r"(to) : "l"(GLOBAL(p)) MEMORY)
 #define STORE(order, p, value) asm volatile("st." order ".global.s32 [%0], %1;" ::"l"(GLOBAL(p)), "r"(value) MEMORY)
 
+#define LOAD_SHARED4(to, p)                                                                           \
+  asm volatile("ld.shared.v4.s32 {%0, %1, %2, %3}, [%4];"                                                  \
+               : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "r"(SHARED(p)) MEMORY)
+#define LOAD_GLOBAL4(to, p)                                                                           \
+  asm volatile("ld.global.v4.s32 {%0, %1, %2, %3}, [%4];"                                                  \
+               : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w) : "l"(GLOBAL(p)) MEMORY)
 #define LDMATRIX(to, row) \
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(to) : "r"(SHARED(row)) MEMORY)
 

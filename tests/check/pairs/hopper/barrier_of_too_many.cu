@@ -1,5 +1,6 @@
 /* A barrier waits for more threads than arrive.
 gpu: h100
+slow: the faulty one runs until a time limit
 
 x, y = integers(32), zeros(32)
 module.reverse[1, 32](x, y)

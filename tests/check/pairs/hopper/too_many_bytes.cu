@@ -1,5 +1,6 @@
 /* A barrier expects more bytes than its copy brings, so that its phase never ends.
 gpu: h100
+slow: the faulty one runs until a time limit
 
 x, y = integers(64), zeros(64)
 module.reverse[1, 64](x, y)

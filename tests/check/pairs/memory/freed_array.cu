@@ -2,7 +2,7 @@
 
 place = gpu.memory.allocate(256, "table")
 gpu.memory.write(place, np.arange(64, dtype=np.int32).tobytes())
-y = zeros(64)
+y = gpu.zeros(64, np.int32)
 if fault:
     gpu.memory.free(place)
 module.copy[1, 64](place, y)

@@ -5,6 +5,7 @@ own = x.copy().reshape(32, 4)
 module.three[1, 64](x, y)
 same(y, own[:, :3].sum(1))
 */
+#include "instructions.cuh"
 extern "C" __global__ void three(int *x, int *y) {
   const int t = threadIdx.x;
   if (t >= 32) {
@@ -13,8 +14,7 @@ extern "C" __global__ void three(int *x, int *y) {
   }
 #ifdef FAULT
   int4 v;
-  asm volatile("ld.global.v4.s32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(__cvta_generic_to_global(x + 4 * t)));  // fault: race-global
+  LOAD_GLOBAL4(v, x + 4 * t);  // fault: race-global
 #else
   const int2 two = *(const int2 *)(x + 4 * t);
   const int3 v = make_int3(two.x, two.y, x[4 * t + 2]);

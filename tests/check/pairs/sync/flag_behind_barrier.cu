@@ -1,5 +1,5 @@
 /* A warp waits for a flag that another one sets only behind a barrier for both.
-slow: it runs until a time limit
+slow: the faulty one runs until a time limit
 
 x, y = integers(32), zeros(32)
 module.wait[1, 64](x, y)
