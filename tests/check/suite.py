@@ -13,9 +13,9 @@ returns pairs of values and NumPy's.
     */
 
 Behind the sentence come facts: `gpu`, the GPU to run on; `weak`, why checks do not look for it unless asked;
-`slow`, why it takes long; `ptx`, why it says nothing about machine code. Behind the empty line comes Python, the
-host's part: it launches the kernels, and `same` compares the twin's values with NumPy's. It knows `gpu`,
-`gpus(n)` (another GPU), `module`, `fault` (whether this is the faulty one) and the names of `HOST`.
+`slow`, why it takes long; `ptx`, why it says nothing about machine code. After an empty line is the
+host's part in Python: it launches kernels, and `same` compares the twin's values with NumPy's. It knows
+`gpu`, `gpus(n)` (another GPU), `module`, `fault` (whether this is the faulty one) and the names of `HOST`.
 
 Comments mark the lines that a finding may name, with one or more kinds: `fault: KIND` where the fault is,
 `other: KIND` at the other access, which may be named in its place, and `also: KIND` for what follows from it.
@@ -48,7 +48,7 @@ KINDS = (
 )
 
 ELSEWHERE = -1
-"""The line of what is in another file."""
+"""The line of what is in other files only."""
 _FACTS = ("gpu", "weak", "slow", "ptx")
 _MARK = re.compile(r"(?://|#) (fault|other|also): ([a-z|-]+)")
 _DIRECTIVE = re.compile(r"#(ifdef FAULT|ifndef FAULT|else|endif)\b")
@@ -118,7 +118,8 @@ class Pair:
     def place(self, finding: Any) -> Place:
         """What the tests compare of a `simt.check.Finding`."""
         named = [x for x in (finding, finding.first, finding.second) if x is not None and x.file]
-        lines = {x.line if Path(x.file).name == self.path.name else ELSEWHERE for x in named}
+        own = {x.line for x in named if Path(x.file).name == self.path.name and x.line}
+        lines = own or {ELSEWHERE for _ in named}  # one of the two may be in a header of a library
         return Place(finding.kind, frozenset(lines))
 
     def allows(self, place: Place) -> bool:

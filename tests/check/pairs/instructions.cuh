@@ -48,6 +48,9 @@
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \
                    SHARED(to)),                                                                                 \
                "l"(GLOBAL(from)), "r"(bytes), "r"(SHARED(b)) MEMORY)
+#define TENSOR_LOAD(to, map, x, y, b)                                                                     \
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], " \
+               "[%4];" ::"r"(SHARED(to)), "l"(map), "r"(x), "r"(y), "r"(SHARED(b)) MEMORY)
 #define BULK_STORE(to, from, bytes)                                                                         \
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(GLOBAL(to)), "r"(SHARED(from)), \
                "r"(bytes) MEMORY)
