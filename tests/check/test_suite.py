@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ if not toolkit.toolkits():
 
 ALL = list(pairs())
 CHECKER = importlib.util.find_spec("simt.check") is not None
-checked = pytest.mark.skipif(not CHECKER, reason="there is no simt.check")
+"""Without it, the pairs only compile and run, and the twins' values are compared."""
 NEEDS = {"triton": "triton", "numba": "numba_cuda"}
 """Packages that the pairs of a folder need."""
 LIMIT = 20
@@ -54,20 +54,26 @@ def gpu_of(pair: Pair, code: str, **options: Any) -> simt.GPU:
 
 
 def findings(pair: Pair, code: str, fault: bool, reversed_warps: bool = False) -> list[Place]:
-    """What the checker finds in one of the two."""
+    """What the checker finds in one of the two, which runs, and of which the twin's values are compared."""
     made: list[simt.GPU] = []
-    check = "all" if "weak" in pair.facts else True
+    options: dict[str, Any] = {"timeout": LIMIT} if fault else {}
+    if CHECKER:
+        options["check"] = "all" if "weak" in pair.facts else True
 
     def make() -> simt.GPU:
-        made.append(gpu_of(pair, code, check=check, timeout=LIMIT))
+        made.append(gpu_of(pair, code, **options))
         return made[-1]
 
-    if fault:
-        with suppress(SimtError):
-            pair.run(make, fault, reversed_warps)
-    else:
+    with suppress(SimtError) if fault else nullcontext():
         pair.run(make, fault, reversed_warps)
-    return [pair.place(one) for gpu in made for one in gpu.findings()]
+    return [pair.place(one) for gpu in made for one in gpu.findings()] if CHECKER else []
+
+
+def require_fault(pair: Pair, found: list[Place]) -> None:
+    """Fails unless the fault is found, and nothing but what follows from it."""
+    if CHECKER:
+        assert any(pair.names_the_fault(place) for place in found), found
+        assert all(pair.allows(place) for place in found), found
 
 
 def test_every_kind_has_pairs() -> None:
@@ -75,11 +81,6 @@ def test_every_kind_has_pairs() -> None:
     assert set(KINDS) == frozenset().union(*(pair.kinds for pair in ALL))
     unknown = {kind for pair in ALL for mark in pair.marks for kind in mark.kinds} - set(KINDS)
     assert not unknown
-
-
-@each(machine_code=not CHECKER)
-def test_the_twin_is_right(pair: Pair, code: str) -> None:
-    pair.run(lambda: gpu_of(pair, code), fault=False)
 
 
 @each()
@@ -98,38 +99,19 @@ def test_marks_are_at_instructions(pair: Pair, code: str) -> None:
     assert wanted <= lines
 
 
-@each()
-def test_the_faulty_one_runs_or_is_refused(pair: Pair, code: str) -> None:
-    with suppress(SimtError):
-        pair.run(lambda: gpu_of(pair, code, timeout=LIMIT), fault=True)
-
-
-@checked
 @each(machine_code=True)
 def test_the_fault_is_found(pair: Pair, code: str) -> None:
-    found = findings(pair, code, fault=True)
-    assert any(pair.names_the_fault(place) for place in found), found
-    assert all(pair.allows(place) for place in found), found
+    require_fault(pair, findings(pair, code, fault=True))
 
 
-@checked
 @each(machine_code=True)
-def test_nothing_is_found_in_the_twin(pair: Pair, code: str) -> None:
+def test_the_twin_is_right_and_nothing_is_found(pair: Pair, code: str) -> None:
     assert not findings(pair, code, fault=False)
 
 
 @pytest.mark.slow
 @each()
-def test_the_twin_is_right_in_another_order(pair: Pair, code: str) -> None:
+def test_warps_in_another_order(pair: Pair, code: str) -> None:
     if pair.path.suffix == ".cu":
-        pair.run(lambda: gpu_of(pair, code), fault=False, reversed_warps=True)
-
-
-@checked
-@pytest.mark.slow
-@each()
-def test_findings_do_not_depend_on_the_order_of_warps(pair: Pair, code: str) -> None:
-    if pair.path.suffix == ".cu":
-        found = findings(pair, code, fault=True, reversed_warps=True)
-        assert any(pair.names_the_fault(place) for place in found), found
+        require_fault(pair, findings(pair, code, fault=True, reversed_warps=True))
         assert not findings(pair, code, fault=False, reversed_warps=True)
