@@ -1,5 +1,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -77,9 +78,7 @@ void bind_checker(nb::module_& m) {
             return all;
           },
           "Where kernels have allocated what they have not freed: addresses and places.")
-      .def(
-          "watch", [](Checker& self, simt::functional::DeviceMemory& memory) { memory.watch(&self); },
-          "memory"_a, nb::keep_alive<2, 1>(), "Is told what becomes of this memory.")
+      .def("watch", &Checker::watch_memory, "memory"_a, "Is told what becomes of this memory.")
       .def_prop_ro(
           "findings",
           [](const Checker& self) {

@@ -73,6 +73,7 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.warps.resize(cta.warps().size());
     for (uint32_t w = 0; w < state.warps.size(); ++w) state.warps[w].number = w;
     state.arrivals.clear();
+    state.remote.clear();
     state.valid.reset(cta.shared_bytes());
     state.valid.fill(0, grid_->kernel().reserved_shared);
     ++state.epoch;
@@ -235,7 +236,9 @@ void Checker::fence(const OpFacts& f, uint32_t lanes) {
       lane.fenced = true;
     }
     lane.known.join(lane.pending);
+    lane.known.join(lane.ticket);
     lane.pending.clear();
+    lane.ticket.clear();
   });
   tick();
 }
@@ -262,7 +265,7 @@ void Checker::order_by_flags(const OpFacts& f, const uint64_t* generic, uint32_t
       if (const auto at = flags_.find(key); at != flags_.end()) {
         const Flag& flag = at->second;
         LaneState& lane = warp_->lane(i);
-        Knowledge& to = f.acquires ? lane.known : lane.pending;
+        Knowledge& to = f.acquires ? lane.known : f.kind == Kind::Atomic ? lane.ticket : lane.pending;
         if (f.scope == Scope::Gpu) to.join(flag.wide);
         if (f.scope != Scope::Cta && flag.of_cluster == cta_->index / grid_->cluster_size())
           to.join(flag.cluster);
@@ -311,9 +314,15 @@ void Checker::arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, co
     return;
   }
   const bool whole = request.threads == 0 && request.waits && !request.cluster && !request.warpgroup;
-  Arrival made{&cta,          &warp,
-               lanes,         static_cast<uint32_t>(&op - grid_->program().code.data()),
-               request.waits, whole, whole ? Knowledge() : published_by_warp(lanes)};
+  Arrival made{&cta,
+               &warp,
+               lanes,
+               static_cast<uint32_t>(&op - grid_->program().code.data()),
+               request.waits,
+               whole,
+               whole || running_->facts[static_cast<size_t>(&op - grid_->program().code.data())].relaxed
+                   ? Knowledge()
+                   : published_by_warp(lanes)};
   tick();
   const bool of_cluster = request.cluster;
   CtaState& where = of_cluster ? state_of(*cta.cluster().ctas[0]) : *cta_;
@@ -358,8 +367,8 @@ void Checker::completes(Cta& cta, uint32_t barrier) {
       for (LaneState& lane : *warp.lanes) {
         where.known.join(lane.known);
         lane.known.clear();
-        where.known.join(lane.pending);
-        lane.pending.clear();
+        where.known.join(lane.ticket);
+        lane.ticket.clear();
       }
     }
     return;
@@ -401,13 +410,14 @@ void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std
   for (const Warp& warp : cta.warps())
     if (const uint32_t lanes = warp.lanes() & ~here[warp.number()]) {
       absent += static_cast<uint32_t>(std::popcount(lanes));
-      if (first == UINT32_MAX) first = warp.number() * warp_lanes + static_cast<uint32_t>(std::countr_zero(lanes));
+      if (first == UINT32_MAX)
+        first = warp.number() * warp_lanes + static_cast<uint32_t>(std::countr_zero(lanes));
     }
   if (absent) {
     found.kind = "barrier-divergent";
     found.detail = std::to_string(absent) + " of " + std::to_string(grid_->threads_per_cta()) +
-                   " threads of the block ended without reaching the barrier, thread " + std::to_string(first) +
-                   " first";
+                   " threads of the block ended without reaching the barrier, thread " +
+                   std::to_string(first) + " first";
     found.second = there(all.front());
     add(std::move(found));
     return;
@@ -423,13 +433,33 @@ void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std
   }
 }
 
+/// A CTA that ends must know that the others no longer access its shared memory.
+void Checker::require_stay(Cta& cta) {
+  for (const Warp& each : cta.warps())
+    if (!each.finished()) return;
+  for (const auto& [number, lane] : cta_->remote) {
+    if (ordered(number, lane, 0)) continue;
+    Finding found;
+    found.check = "sync";
+    found.kind = "cluster-exit";
+    found.detail = "a block ends while another block of its cluster may still access its shared memory";
+    found.second = describe(history_[number], lane, history_[number].manner, 0);
+    found.second.space.clear();
+    found.second.object.clear();
+    add(std::move(found));
+  }
+  cta_->remote.clear();
+}
+
 /// What a warp that ends leaves behind.
 void Checker::exits(Cta& cta, Warp& warp) {
   if (!checks_.sync || !warp.finished()) return;
   enter(cta, warp);
+  if (!cta_->remote.empty()) require_stay(cta);
   for (const Groups& groups : warp_->groups) {
-    const bool waits = std::any_of(groups.committed.begin(), groups.committed.end(), [](uint32_t c) { return c; });
-    if (!waits && !groups.open) continue;
+    const bool waits =
+        std::any_of(groups.committed.begin(), groups.committed.end(), [](uint32_t c) { return c; });
+    if (groups.waits || (!waits && !groups.open)) continue;
     if (&groups == &warp_->groups[static_cast<size_t>(Queue::Products)]) continue;
     Moment m;
     m.cta = cta_->index;
@@ -459,7 +489,12 @@ void Checker::signals(Context& c, uint64_t address, int lane, bool completed) {
   if (f.kind == Kind::Bulk || f.kind == Kind::Tensor || f.kind == Kind::Remote) {
     phase.pending.raise(copies, warp_->clock);
   } else {
-    if (f.kind == Kind::Arrive) phase.pending.raise(copies, warp_->clock);
+    if (f.kind == Kind::Arrive) {
+      phase.pending.raise(copies, warp_->clock);
+      Groups& groups = warp_->groups[static_cast<size_t>(Queue::Copies)];
+      groups.open = 0;
+      groups.waits = true;
+    }
     phase.pending.join(published(i, false));
   }
   tick();
@@ -490,6 +525,7 @@ void Checker::commit(Queue queue) {
 
 void Checker::wait(Queue queue, uint32_t pending, bool all) {
   Groups& groups = warp_->groups[static_cast<size_t>(queue)];
+  groups.waits = true;
   uint32_t clock = 0;
   while (groups.committed.size() > pending) {
     clock = std::max(clock, groups.committed.front());
@@ -515,6 +551,18 @@ void Checker::copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
     copies(c, to[i] + window::shared, from[i], f.bytes, i);
   });
   add_work(Queue::Copies, pc);
+}
+
+/// Stores that an mbarrier of the CTA stored to counts.
+void Checker::remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
+  const auto& d = op.details<functional::RemoteDetail>();
+  uint64_t to[warp_lanes];
+  functional::lane_addresses(c, d.to, to);
+  const uint32_t writing = moment(pc, Later | Writes);
+  each_of(c.mask, [&](uint32_t i) {
+    access(c, to[i] + window::shared, f.bytes, i, writing, Later | Writes);
+    fills(c, to[i] + window::shared, f.bytes, i);
+  });
 }
 
 void Checker::bulk(Context& c, const Op& op, uint32_t pc) {
@@ -580,6 +628,9 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
     }
     case Kind::Copy:
       if (checks_.race) copy(c, op, f, pc);
+      return;
+    case Kind::Remote:
+      if (checks_.race) remote(c, op, f, pc);
       return;
     case Kind::Bulk:
       if (checks_.race) bulk(c, op, pc);
@@ -649,6 +700,8 @@ void Checker::access(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane
     uint64_t offset = generic - window::shared;
     CtaState* owner = owner_of(c, offset);
     if (!owner || offset + bytes > c.cta->shared_bytes()) return;
+    if (owner != cta_ && (owner->remote.empty() || owner->remote.back().first != number))
+      owner->remote.emplace_back(number, lane);
     shadow = &owner->shared;
     at = offset;
     epoch = owner->epoch;
@@ -670,7 +723,9 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
   const Stamp now = History::stamp(number, lane);
   const auto check = [&](Stamp earlier) {
     history_.visit(earlier, [&](uint32_t m, uint32_t then) {
-      if (!ordered(m, then, lane) && !may_be_together(history_[m], manner))
+      if (ordered(m, then, lane)) return true;
+      const bool together = may_be_together(history_[m], manner);
+      if (!together || (checks_.weak && (history_[m].manner & manner & Volatile)))
         conflict(m, then, lane, manner, address);
       return true;
     });
@@ -689,6 +744,11 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
     return;
   }
   if (cell.read == now) return;
+  if ((manner & Cached) && cell.write)
+    history_.visit(cell.write, [&](uint32_t m, uint32_t then) {
+      conflict(m, then, lane, manner, address);
+      return false;
+    });
   check(cell.write);
   cell.read = cell.read == 0 ? now : history_.with(cell.read, number, lane, is_open);
 }
@@ -733,6 +793,12 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
                : shared && m.cta != cta_->index ? "race-cluster"
                : shared                         ? "race-shared"
                                                 : "race-global";
+  if (m.manner & manner & Volatile) found.kind = "race-weak";
+  if (manner & Cached) {
+    found.check = "memory";
+    found.kind = "read-only-write";
+    found.detail = "data that this kernel has written is loaded as read-only, which need not see it";
+  }
   if ((m.manner & Writes) && (manner & Writes) && !((m.manner | manner) & (Later | Atomic)) &&
       writes_same(earlier, then, lane, address)) {
     if (!checks_.weak) return;

@@ -43,6 +43,14 @@ struct Checks {
 class Checker final : public functional::Observer, public functional::MemoryWatch {
  public:
   explicit Checker(Checks checks) : checks_(checks) {}
+  ~Checker() override {
+    for (const auto& memory : watched_memory_) memory->watch(nullptr);
+  }
+  /// Is told what becomes of this memory.
+  void watch_memory(std::shared_ptr<functional::DeviceMemory> memory) {
+    memory->watch(this);
+    watched_memory_.push_back(std::move(memory));
+  }
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
 
@@ -105,6 +113,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct LaneState {
     Knowledge known;
     Knowledge pending;  ///< read from flags, to be known after a fence
+    Knowledge ticket;   ///< the same from atomics, to be known after a barrier as well
     uint32_t fence_clock = 0, fence_floor = 0, fence_phase = 0;
     Scope fence_scope = Scope::Cta;
     bool fenced = false;
@@ -114,7 +123,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Groups {
     uint32_t open = 0;  ///< clock of the latest work that no group holds; 0: none
     std::deque<uint32_t> committed;
-    uint32_t op = 0;  ///< of the latest work
+    uint32_t op = 0;     ///< of the latest work
+    bool waits = false;  ///< it has ever waited for some
   };
   struct WarpState {
     uint32_t number = 0, clock = 1, floor = 0;
@@ -151,7 +161,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
-    ByteSet valid;  ///< of shared memory
+    ByteSet valid;                                      ///< of shared memory
+    std::vector<std::pair<uint32_t, uint32_t>> remote;  ///< accesses of other CTAs to it: moments and lanes
     uint64_t epoch = 0;
   };
   /// What flags, locks and mbarriers tell those who read them.
@@ -194,7 +205,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint64_t flag_key(uint64_t generic) const;
 
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  void require_stay(Cta& cta);
   void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
   void add_work(Queue queue, uint32_t pc);
   void commit(Queue queue);
@@ -206,7 +219,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint32_t& source_of(Context& c, Place p);
   uint32_t poisoned(Context& c, const Operand& operand);
   void poison(Context& c, const Operand& operand, uint32_t lanes, uint32_t bad);
-  void foresee(Context& c, const Op& op, const Flow& flow);
+  void foresee(Context& c, const Flow& flow);
+  bool same_instruction(uint32_t at) const;
   void product(Context& c, const Flow& flow);
   void settle(Context& c, const Op& op, const Flow& flow);
   uint64_t missing(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
@@ -260,6 +274,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   } foreseen_;
   std::vector<std::byte> zeros_;
 
+  std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
   std::vector<Finding> findings_;
   std::map<std::string, size_t> known_;
 };

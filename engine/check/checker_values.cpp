@@ -165,8 +165,13 @@ void Checker::poison(Context& c, const Operand& operand, uint32_t lanes, uint32_
     });
 }
 
+bool Checker::same_instruction(uint32_t at) const {
+  const functional::Origin &a = grid_->program().origins[at], &b = grid_->program().origins[at_];
+  return a.function == b.function && a.instruction == b.instruction;
+}
+
 /// What the instruction's results will be without a value, kept until it has been executed.
-void Checker::foresee(Context& c, const Op& op, const Flow& flow) {
+void Checker::foresee(Context& c, const Flow& flow) {
   foreseen_.valid = false;
   if (!flow.first || flow.writes.empty()) return;
   uint32_t bad = 0, source = 0;
@@ -215,8 +220,8 @@ void Checker::foresee(Context& c, const Op& op, const Flow& flow) {
   }
   shadow.record = nullptr;
   shadow.observer = nullptr;
-  if (!op.run) return;
-  op.run(shadow, op);
+  for (uint32_t at = at_; at < program.code.size() && same_instruction(at); ++at)
+    if (program.code[at].run) program.code[at].run(shadow, program.code[at]);
   foreseen_.exact = true;
 }
 
@@ -368,7 +373,7 @@ void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t
       if (const uint32_t bad = poisoned(c, {op.a, bytes}) & lanes)
         used(c, source_of(c, op.a), static_cast<uint32_t>(std::countr_zero(bad)), "used as an address");
     }
-    if (!(f.kind == Kind::Load && f.described)) foresee(c, op, flow_of(pc));
+    if (!(f.kind == Kind::Load && f.described)) foresee(c, flow_of(pc));
   }
   if (c.mask == 0) return;
   if (f.kind == Kind::Call && !warp_->local.empty())

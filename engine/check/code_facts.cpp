@@ -73,6 +73,8 @@ void find_order(const Words& words, OpFacts& f) {
       words.has_any({"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "STRONG"});
   f.is_volatile = words.has("volatile");
   if (is_strong) f.manner |= Strong;
+  if (f.is_volatile) f.manner |= Volatile;
+  f.relaxed = words.has("relaxed");
   if (words.has_any({"cta", "CTA", "SM"}))
     f.scope = Scope::Cta;
   else if (words.has("cluster"))
@@ -156,7 +158,7 @@ std::vector<OpFacts> facts_of(const Program& program) {
     if (const auto* access = dynamic_cast<const AccessDetail*>(op.detail)) {
       if (words.has_any({"param", "param::entry", "param::func", "const"}) || opcode == "LDC") continue;
       f.described = true;
-      f.cached = words.has_any({"nc", "CONSTANT"});
+      if (words.has_any({"nc", "CONSTANT"})) f.manner |= Cached;
       f.kind = opcode.starts_with("ld") || opcode.starts_with("LD") ? Kind::Load : Kind::Store;
       f.space = access->space;
       f.base = access->base;

@@ -58,7 +58,7 @@ struct OpFacts {
   bool described = false;  ///< by an AccessDetail
   bool tiles = false;      ///< ldmatrix
   bool replaces = false;   ///< an exchange
-  bool cached = false;     ///< ld.global.nc: may not see what the kernel writes
+  bool relaxed = false;    ///< a barrier that orders nothing
 };
 
 /// By Op.

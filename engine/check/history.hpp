@@ -23,7 +23,9 @@ enum Manner : uint8_t {
   Strong = 4,  ///< volatile, or with an order and a scope
   OfCta = 8,   ///< its scope is the CTA
   OfCluster = 16,
-  Later = 32  ///< made by an asynchronous copy or product, after its instruction
+  Volatile = 64,
+  Cached = 128,  ///< ld.global.nc: need not see what the kernel writes
+  Later = 32     ///< made by an asynchronous copy or product, after its instruction
 };
 
 /// Who has accessed something last: 0: nobody; a moment and a lane; or up to four of them.

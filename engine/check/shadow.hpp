@@ -69,6 +69,7 @@ class Shadow {
     return *recent.page;
   }
   void forget(uint64_t address, uint64_t size) {
+    if (pages_.empty()) return;
     for (uint64_t n = address / Page::bytes; n <= (address + size) / Page::bytes; ++n) {
       pages_.erase(n);
       recent_[n % recent_.size()] = {};
