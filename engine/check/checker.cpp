@@ -459,7 +459,7 @@ void Checker::exits(Cta& cta, Warp& warp) {
   for (const Groups& groups : warp_->groups) {
     const bool waits =
         std::any_of(groups.committed.begin(), groups.committed.end(), [](uint32_t c) { return c; });
-    if (groups.waits || (!waits && !groups.open)) continue;
+    if (!waits && !groups.open) continue;
     if (&groups == &warp_->groups[static_cast<size_t>(Queue::Products)]) continue;
     Moment m;
     m.cta = cta_->index;
@@ -493,7 +493,7 @@ void Checker::signals(Context& c, uint64_t address, int lane, bool completed) {
       phase.pending.raise(copies, warp_->clock);
       Groups& groups = warp_->groups[static_cast<size_t>(Queue::Copies)];
       groups.open = 0;
-      groups.waits = true;
+      groups.committed.clear();
     }
     phase.pending.join(published(i, false));
   }
@@ -525,7 +525,7 @@ void Checker::commit(Queue queue) {
 
 void Checker::wait(Queue queue, uint32_t pending, bool all) {
   Groups& groups = warp_->groups[static_cast<size_t>(queue)];
-  groups.waits = true;
+
   uint32_t clock = 0;
   while (groups.committed.size() > pending) {
     clock = std::max(clock, groups.committed.front());

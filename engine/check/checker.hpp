@@ -123,8 +123,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Groups {
     uint32_t open = 0;  ///< clock of the latest work that no group holds; 0: none
     std::deque<uint32_t> committed;
-    uint32_t op = 0;     ///< of the latest work
-    bool waits = false;  ///< it has ever waited for some
+    uint32_t op = 0;  ///< of the latest work
   };
   struct WarpState {
     uint32_t number = 0, clock = 1, floor = 0;

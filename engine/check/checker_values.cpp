@@ -70,7 +70,7 @@ const Checker::Flow& Checker::flow_of(uint32_t pc) {
   const auto register_of = [&](uint32_t k) -> int64_t {
     if (k >= instruction.operand_count) return -1;
     const ptx::Operand& o = function.operands[instruction.first_operand + k];
-    return o.kind == ptx::OperandKind::Register ? o.index : -1;
+    return o.kind == ptx::OperandKind::Register ? int64_t{o.index} : -1;
   };
   const auto real = [&](uint32_t k) {
     if (const int64_t r = register_of(k); r >= 0) flow.real.push_back(operand(static_cast<uint32_t>(r)));
