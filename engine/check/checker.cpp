@@ -179,7 +179,7 @@ Knowledge Checker::published_by_warp(uint32_t lanes) {
 void Checker::enters(Context& c) {
   context_ = &c;
   enter(c);
-  everything = warp_->poisoned;
+  everything = warp_->poisoned || !warp_->products.empty();
 }
 
 void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) {
@@ -535,6 +535,7 @@ void Checker::wait(Queue queue, uint32_t pending, bool all) {
     clock = std::max(clock, groups.open);
     groups.open = 0;
   }
+  if (queue == Queue::Products && groups.committed.empty()) warp_->products.clear();
   if (clock) warp_->known.raise(party(cta_->index, warp_->number + asynchronous), clock);
   ++events_;
 }
@@ -598,7 +599,7 @@ void Checker::touches(Context& c, uint64_t address, uint64_t bytes, int lane, bo
   if (manner & Writes) fills(c, address, bytes, static_cast<uint32_t>(lane));
   if (!checks_.race) return;
   access(c, address, bytes, static_cast<uint32_t>(lane), moment(at_, manner), manner);
-  if (later) add_work(f.queue, at_);
+  if (f.kind == Kind::Product || f.grouped) add_work(f.queue, at_);
 }
 
 // --- accesses -----------------------------------------------------------------------------------------
@@ -610,6 +611,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
   enter(c);
   if (checks_.init) values_before(c, op, f, pc);
   if (c.mask == 0) return;
+  if (checks_.race && (f.kind == Kind::Product || !warp_->products.empty())) accumulators(f, pc);
   switch (f.kind) {
     case Kind::Load:
     case Kind::Store:
@@ -635,6 +637,12 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
     case Kind::Bulk:
       if (checks_.race) bulk(c, op, pc);
       return;
+    case Kind::ProxyFence:
+      warp_->clock = std::max(warp_->clock, cta_->floor + 1);
+      warp_->proxy_clock = warp_->clock;
+      warp_->proxy_floor = cta_->floor;
+      tick();
+      return;
     case Kind::Fence:
       fence(f, c.mask);
       return;
@@ -657,7 +665,9 @@ void Checker::after(Context& c, const Op& op, uint32_t pc) {
   if (checks_.init) values_after(c, op, f, pc);
   if (f.kind == Kind::RecordedStore && checks_.init)
     each_of(c.record->mask, [&](uint32_t i) { fills(c, c.record->address[i], f.bytes, i); });
-  if (!checks_.race || (f.kind != Kind::Recorded && f.kind != Kind::RecordedStore)) return;
+  if (!checks_.race ||
+      (f.kind != Kind::Recorded && f.kind != Kind::RecordedStore && f.kind != Kind::Mbarrier))
+    return;
   access_all(c, f, pc, c.record->address.data(), c.record->mask);
 }
 
@@ -723,7 +733,8 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
   const Stamp now = History::stamp(number, lane);
   const auto check = [&](Stamp earlier) {
     history_.visit(earlier, [&](uint32_t m, uint32_t then) {
-      if (ordered(m, then, lane)) return true;
+      if (ordered(m, then, lane) && (!(manner & Later) || (manner & Writes) || crossed(history_[m])))
+        return true;
       const bool together = may_be_together(history_[m], manner);
       if (!together || (checks_.weak && (history_[m].manner & manner & Volatile)))
         conflict(m, then, lane, manner, address);
@@ -751,6 +762,50 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
     });
   check(cell.write);
   cell.read = cell.read == 0 ? now : history_.with(cell.read, number, lane, is_open);
+}
+
+/// Whether what was written by an ordinary store may be read by asynchronous work: a fence of the proxies
+/// came after it.
+bool Checker::crossed(const Moment& m) const {
+  if ((m.manner & Later) || m.cta != cta_->index || running_->facts[at_].kind == Kind::Copy) return true;
+  if (running_->facts[at_].kind == Kind::Bulk || running_->facts[at_].kind == Kind::Tensor ||
+      running_->facts[at_].kind == Kind::Product)
+    return cta_->warps[m.warp].proxy_clock >= m.clock || warp_->proxy_floor >= m.clock ||
+           (m.warp == warp_->number && warp_->proxy_clock >= m.clock);
+  return true;
+}
+
+/// Registers that a product is still writing are touched.
+void Checker::accumulators(const OpFacts& f, uint32_t pc) {
+  const Flow& flow = flow_of(pc);
+  if (f.kind == Kind::Product) {
+    for (const Operand& write : flow.writes) warp_->products.emplace_back(write, pc);
+    everything = true;
+    return;
+  }
+  const auto touch_register = [&](const Operand& operand) {
+    for (const auto& [product, op] : warp_->products) {
+      if (product.place != operand.place) continue;
+      Moment m;
+      m.cta = cta_->index;
+      m.op = op;
+      m.warp = static_cast<uint16_t>(warp_->number);
+      Finding found;
+      found.check = "race";
+      found.kind = "race-async";
+      found.detail = "a register is used that a product still accumulates in, before wgmma.wait_group";
+      found.first = describe(m, 0, Later | Writes, 0);
+      m.op = pc;
+      found.second = describe(m, 0, 0, 0);
+      found.first.space.clear();
+      found.second.space.clear();
+      add(std::move(found));
+      return;
+    }
+  };
+  if (f.kind == Kind::Wait || f.kind == Kind::Commit) return;
+  for (const Operand& read : flow.reads) touch_register(read);
+  for (const Operand& write : flow.writes) touch_register(write);
 }
 
 /// Whether the store that is about to be executed writes what is there.
@@ -793,6 +848,9 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
                : shared && m.cta != cta_->index ? "race-cluster"
                : shared                         ? "race-shared"
                                                 : "race-global";
+  if (found.kind == "race-async" && !(m.manner & Later) && ordered(earlier, then, lane))
+    found.detail =
+        "asynchronous work reads what an ordinary store has written, without fence.proxy.async between";
   if (m.manner & manner & Volatile) found.kind = "race-weak";
   if (manner & Cached) {
     found.check = "memory";

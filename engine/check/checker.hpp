@@ -131,10 +131,12 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::unique_ptr<std::array<LaneState, warp_lanes>> lanes;
     std::unique_ptr<Sees> sees;  ///< [lane][other]: clock up to which the lane knows the other's accesses
     std::array<Groups, 3> groups;
-    std::vector<std::byte> poison;  ///< of the frames: bits that hold no value
-    std::vector<uint32_t> sources;  ///< by row of registers: where such bits come from
-    bool poisoned = false;          ///< there may be such bits
-    ByteSet local;                  ///< of all lanes, one after the other
+    std::vector<std::byte> poison;                       ///< of the frames: bits that hold no value
+    std::vector<uint32_t> sources;                       ///< by row of registers: where such bits come from
+    std::vector<std::pair<Operand, uint32_t>> products;  ///< accumulators under way, and their Ops
+    uint32_t proxy_clock = 0, proxy_floor = 0;           ///< at its last fence.proxy.async
+    bool poisoned = false;                               ///< there may be such bits
+    ByteSet local;                                       ///< of all lanes, one after the other
     struct Recent {
       uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
     };
@@ -206,6 +208,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  void accumulators(const OpFacts& f, uint32_t pc);
+  bool crossed(const Moment& m) const;
   void require_stay(Cta& cta);
   void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
   void add_work(Queue queue, uint32_t pc);

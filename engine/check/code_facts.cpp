@@ -116,6 +116,8 @@ void find_ptx(const Words& words, OpFacts& f) {
     f.kind = Kind::Barrier;
   } else if (opcode == "mbarrier") {
     f.kind = Kind::Mbarrier;
+    f.bytes = 8;
+    f.manner = words.has("init") ? Writes : Writes | Atomic | Strong;
   } else if (opcode == "wmma" && words.has_any({"load", "store"})) {
     f.kind = Kind::Touching;
     if (words.has("store")) f.manner |= Writes;
@@ -188,8 +190,9 @@ std::vector<OpFacts> facts_of(const Program& program) {
     } else if (dynamic_cast<const BulkDetail*>(op.detail)) {
       f.kind = Kind::Bulk;
       f.queue = Queue::Bulk;
-    } else if (dynamic_cast<const TensorCopy*>(op.detail)) {
+    } else if (const auto* tensor = dynamic_cast<const TensorCopy*>(op.detail)) {
       f.kind = Kind::Tensor;
+      f.grouped = tensor->move == TensorCopy::Move::Store || tensor->move == TensorCopy::Move::Reduce;
       f.queue = Queue::Bulk;
     } else if (const auto* remote = dynamic_cast<const RemoteDetail*>(op.detail)) {
       f.kind = Kind::Remote;
@@ -210,6 +213,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
     if (f.kind == Kind::Recorded || f.kind == Kind::RecordedStore) {
       f.watch = Observer::After;
       if (f.kind == Kind::RecordedStore) f.manner |= Writes;
+    } else if (f.kind == Kind::Mbarrier) {
+      f.watch = Observer::Before | Observer::After;
     } else if (f.kind != Kind::None) {
       f.watch = Observer::Before;
     }

@@ -57,6 +57,7 @@ struct OpFacts {
   uint32_t bytes = 0;
   bool described = false;  ///< by an AccessDetail
   bool tiles = false;      ///< ldmatrix
+  bool grouped = false;    ///< completes in a group, not at an mbarrier
   bool replaces = false;   ///< an exchange
   bool relaxed = false;    ///< a barrier that orders nothing
 };

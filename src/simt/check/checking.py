@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from simt import _engine
 from simt.errors import LaunchError, ProgramFault
@@ -29,7 +29,7 @@ _LEAST_POINTER = 1 << 20
 class Checking:
     """Checks the launches of a GPU. checks: what to look for, as `checks_of` gives it."""
 
-    _gpus: weakref.WeakSet[GPU] = weakref.WeakSet()
+    _gpus: ClassVar[weakref.WeakSet[GPU]] = weakref.WeakSet()
     """Those that are checked, to find out whose an address is."""
 
     def __init__(self, gpu: GPU, checks: Sequence[str]) -> None:
@@ -90,7 +90,9 @@ class Checking:
             self._places.pop(address, None)
             self._freed[address] = _caller()
         elif "memory" in self._checks and address in self._freed:
-            self._add("memory", "double-free", f"the host frees {address:#x}, which it has freed before", _caller())
+            self._add(
+                "memory", "double-free", f"the host frees {address:#x}, which it has freed before", _caller()
+            )
 
     def refused(self, error: LaunchError) -> None:
         """A launch was refused."""
@@ -107,8 +109,12 @@ class Checking:
                 made = Access.from_native(heap[address], self._text_of) if address in heap else None
                 message = f"a kernel has not freed {size:,} bytes of its malloc"
                 found = _of_host("leak", "leak-heap", message)
-                yield found if made is None else replace(
-                    found, kernel=heap[address]["kernel"], file=made.file, line=made.line, second=made
+                yield (
+                    found
+                    if made is None
+                    else replace(
+                        found, kernel=heap[address]["kernel"], file=made.file, line=made.line, second=made
+                    )
                 )
             elif address in self._places:
                 file, line = self._places[address]
@@ -133,7 +139,9 @@ class Checking:
                 source=fault.source_text,
             )
             self._of_host.append(
-                Finding(check, kind, fault.kernel, second.file, second.line, message, REMEDIES[kind], None, second)
+                Finding(
+                    check, kind, fault.kernel, second.file, second.line, message, REMEDIES[kind], None, second
+                )
             )
 
     def _kind_of(self, fault: ProgramFault) -> tuple[Check, str]:
@@ -170,7 +178,9 @@ class Checking:
     def _is_of_other(self, address: int) -> bool:
         others = [gpu for gpu in self._gpus if gpu is not self._gpu()]
         return any(
-            begin <= address < begin + size for gpu in others for begin, size, _, _ in gpu.memory.allocations()
+            begin <= address < begin + size
+            for gpu in others
+            for begin, size, _, _ in gpu.memory.allocations()
         )
 
     def _add(self, check: Check, kind: str, message: str, place: tuple[str, int | None]) -> None:

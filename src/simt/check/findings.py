@@ -25,39 +25,40 @@ _PLACE = re.compile(r"(\d+) bytes into (?:freed )?`(.*)` \((\d+) bytes at 0x[0-9
 _MANGLED = re.compile(r"\d+")
 
 REMEDIES = {
-    "race-shared": "Put __syncthreads() between the two accesses (__syncwarp() if both threads are of one "
-    "warp), or use an atomic.",
-    "race-global": "Order the accesses: __syncthreads() within a block; between blocks an atomic, a release and "
-    "an acquire of gpu scope (__threadfence() before setting and after reading a flag), a grid barrier, or "
-    "another launch.",
-    "race-cluster": "Put a cluster barrier (arrive with release, wait with acquire) between the two accesses.",
-    "race-local": "Pass the value, or a place in shared or global memory: each thread has local memory of its "
-    "own, and the address means another place to another thread.",
-    "race-async": "Wait for the asynchronous work before its memory is touched: cp.async.wait_group and a "
-    "barrier, the mbarrier's phase, or wgmma.wait_group; and before it starts, let the earlier accesses be "
-    "ordered (barrier, fence.proxy.async).",
-    "race-launch": "Order the two launches: use one stream, let the second stream wait for an event recorded "
-    "after the first, or synchronise.",
-    "race-weak": "Use an atomic (or a relaxed store): the values agree, but the language promises nothing for "
-    "plain stores that race.",
+    "race-shared": "Put __syncthreads() between the two accesses (__syncwarp() if both threads are "
+    "of one warp), or use an atomic.",
+    "race-global": "Order the accesses: __syncthreads() within a block; between blocks an atomic, a "
+    "release and an acquire of gpu scope (__threadfence() before setting and after "
+    "reading a flag), a grid barrier, or another launch.",
+    "race-cluster": "Put a cluster barrier (arrive with release, wait with acquire) between the two "
+    "accesses.",
+    "race-local": "Pass the value, or a place in shared or global memory: each thread has local "
+    "memory of its own, and the address means another place to another thread.",
+    "race-async": "Wait for the asynchronous work before its memory is touched: cp.async.wait_group"
+    " and a barrier, the mbarrier's phase, or wgmma.wait_group; and before it starts,"
+    " let the earlier accesses be ordered (barrier, fence.proxy.async).",
+    "race-launch": "Order the two launches: use one stream, let the second stream wait for an event "
+    "recorded after the first, or synchronise.",
+    "race-weak": "Use an atomic (or a relaxed store): the values agree, but the language promises "
+    "nothing for plain stores that race.",
     "uninitialised-shared": "Store to all of the shared memory that is read, also for threads beyond the end "
     "of the data, and put a barrier after it.",
-    "uninitialised-global": "Fill the allocation before (cudaMemset, a copy, a kernel), or read only what was "
-    "written.",
+    "uninitialised-global": "Fill the allocation before (cudaMemset, a copy, a kernel), or read only what was"
+    " written.",
     "uninitialised-local": "Initialise the variable on every path that leads to this use.",
-    "uninitialised-cluster": "Let the block that owns the memory fill it, and put a cluster barrier after it.",
-    "barrier-divergent": "Let all threads of the block reach the barrier: move it out of the branch or the "
-    "loop, and let threads without work skip the work instead of returning.",
+    "uninitialised-cluster": "Let the block that owns the memory fill it; then put a cluster barrier.",
+    "barrier-divergent": "Let all threads of the block reach the barrier: move it out of the branch or the"
+    " loop, and let threads without work skip the work instead of returning.",
     "barrier-different": "Let all threads meet at one barrier: join the branches before it.",
-    "barrier-count": "Give every use of the barrier the same count of threads, a multiple of 32 that is the "
-    "number of threads which arrive.",
+    "barrier-count": "Give every use of the barrier the same count of threads, a multiple of 32 that "
+    "is the number of threads which arrive.",
     "mask": "Name exactly the lanes that execute the instruction in its mask, and let all of them reach it.",
-    "mbarrier": "Initialise the mbarrier for as many arrivals as each phase gets, expect as many bytes as its "
-    "copies bring, and let other threads use it only after a barrier.",
+    "mbarrier": "Initialise the mbarrier for as many arrivals as each phase gets, expect as many "
+    "bytes as its copies bring, and let other threads use it only after a barrier.",
     "async-unwaited": "Wait for the copies (wait_group 0 or the mbarrier) before the thread ends.",
     "async-group": "Commit the group before waiting, and wait until few enough groups remain.",
-    "cluster-exit": "Put a cluster barrier before the end, so that no block leaves while others use its "
-    "shared memory.",
+    "cluster-exit": "Put a cluster barrier before the end, so that no block leaves while others use "
+    "its shared memory.",
     "cooperative-residency": "Launch at most as many blocks as are resident at once (occupancy times SMs).",
     "deadlock": "Let the awaited threads reach the place where they are awaited.",
     "out-of-bounds": "Check the index against the size, or make the array larger.",

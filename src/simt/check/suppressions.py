@@ -52,15 +52,17 @@ class Suppressions:
             if not words:
                 continue
             if len(words) > 3:
-                raise CheckError(f"{path}:{number}: expected KIND [KERNEL [FILE[:LINE]]], not {line.strip()!r}")
+                raise CheckError(
+                    f"{path}:{number}: expected KIND [KERNEL [FILE[:LINE]]], not {line.strip()!r}"
+                )
             kind, kernel, place = [*words, *["*"] * (3 - len(words))]
             if not any(fnmatchcase(each, kind) for each in REMEDIES):
-                raise CheckError(f"{path}:{number}: there is no kind {kind!r}; there are {', '.join(REMEDIES)}")
+                raise CheckError(
+                    f"{path}:{number}: there is no kind {kind!r}; there are {', '.join(REMEDIES)}"
+                )
             file, _, at = place.rpartition(":")
             is_line = bool(file) and at.isdigit()
-            self._rules.append(
-                _Rule(kind, kernel, file if is_line else place, int(at) if is_line else None)
-            )
+            self._rules.append(_Rule(kind, kernel, file if is_line else place, int(at) if is_line else None))
 
     def apply(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that no rule covers."""

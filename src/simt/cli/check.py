@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from simt import program
-from simt.cli import COMMANDS, ending_by_signals
+from simt.cli import COMMANDS, ending_by_signals, record_options
 from simt.errors import LaunchError, ProgramFault
 from simt.files import require_output, write_text
 from simt.options import DEFAULT_GPU, ExecOptions, GpuOptions
@@ -28,6 +30,8 @@ Examples:
 """
 FOUND_EXIT = 1
 """Exit status where something was found."""
+LIMIT = 20
+"""Findings that are shown."""
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -49,7 +53,9 @@ def check(
     gpu: Annotated[str, typer.Option(help="GPU specification: a name or a TOML file.")] = DEFAULT_GPU,
     checks: Annotated[
         str,
-        typer.Option("--check", metavar="CHECKS", help="Some of race, init, sync, memory, leak, weak; or all."),
+        typer.Option(
+            "--check", metavar="CHECKS", help="Some of race, init, sync, memory, leak, weak; or all."
+        ),
     ] = "default",
     code: Annotated[str, typer.Option(help="What is executed: ptx or sass.")] = "ptx",
     driver: Annotated[
@@ -59,7 +65,7 @@ def check(
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop after about this many seconds.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Findings that are shown.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Findings that are shown.")] = LIMIT,
     suppressions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Findings that are known, one rule a line.")
     ] = None,
@@ -68,16 +74,42 @@ def check(
     ] = None,
     sarif_: Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Write a SARIF log.")] = None,
 ) -> None:
+    report_on(
+        command,
+        {"gpu": gpu, "check": checks, "code": code, "timeout": timeout},
+        driver,
+        size,
+        json_,
+        sarif_,
+        suppressions,
+        limit,
+    )
+
+
+def report_on(
+    command: Sequence[str],
+    options: Mapping[str, Any],
+    driver: Path | None,
+    size: int | None,
+    json_: str | None,
+    sarif_: Path | None = None,
+    suppressions: Path | None = None,
+    limit: int = LIMIT,
+    *,
+    is_command: bool = False,
+) -> None:
+    """Checks a program, writes what is found, and ends the command with FOUND_EXIT if that is anything.
+
+    options: values of those of `simt exec`. is_command: it is run as by `simt exec`, whatever it is.
+    """
     from simt.check import Suppressions, sarif, show
 
     known = None if suppressions is None else Suppressions(suppressions)
     for file in (sarif_, None if json_ in (None, "-") else Path(str(json_))):
         if file is not None:
             require_output(file)
-    fault = ""
     with ending_by_signals():
-        options = GpuOptions(gpu, check=checks, code=code, timeout=timeout)  # type: ignore[arg-type]
-        found, fault, status = _findings(command, options, driver, size)
+        found, fault, status = _findings(command, options, driver, size, is_command)
     if known is not None:
         found = known.apply(found)
     if sarif_ is not None:
@@ -95,17 +127,21 @@ def check(
 
 
 def _findings(
-    command: list[str], options: GpuOptions, driver: Path | None, size: int | None
+    command: Sequence[str],
+    options: Mapping[str, Any],
+    driver: Path | None,
+    size: int | None,
+    is_command: bool,
 ) -> tuple[list[Finding], str, int]:
     """What is found in a program, the fault that ended it, and its exit status."""
     from simt.gpu import GPU
 
     path = Path(command[0])
     known = path.suffix in program.SUFFIXES or not path.exists()
-    place = program.find_program(path) if known and len(command) == 1 else None
+    place = program.find_program(path) if known and len(command) == 1 and not is_command else None
     if place is None or (isinstance(place, Path) and program.is_whole(place, driver)):
         return _of_process(command, options)
-    device = GPU(**options.keywords())
+    device = GPU(**record_options.record_of(GpuOptions, options, "").keywords())
     fault = ""
     try:
         program.run_program(place, device, driver, size)
@@ -113,27 +149,27 @@ def _findings(
     except ProgramFault as error:
         fault = str(error)
     except LaunchError as error:
-        if device.checking is None or not device.findings():
+        if not device.findings():
             raise
         fault = str(error)
     return device.findings(), fault, 0
 
 
-def _of_process(command: list[str], options: GpuOptions) -> tuple[list[Finding], str, int]:
+def _of_process(command: Sequence[str], options: Mapping[str, Any]) -> tuple[list[Finding], str, int]:
+    """The same of a program that is run as by `simt exec`, compiled before if it is a source."""
     from simt.cuda.nvcc import LEAST_ARCH, compiled_program
     from simt.exec import run
     from simt.spec import load_spec
 
-    given = ExecOptions(options.gpu, check=options.check, code=options.code, timeout=options.timeout)
+    given = record_options.record_of(ExecOptions, options, "")
     path = Path(command[0])
-    if path.suffix == ".cu":
-        arch = load_spec(options.gpu).sm_version
-        with compiled_program(path, max(arch, LEAST_ARCH)) as compiled:
-            if arch < LEAST_ARCH:
-                given = ExecOptions(
-                    options.gpu, check=options.check, code=options.code, set={"sm_version": str(LEAST_ARCH)}
-                )
-            finished = run([compiled, *command[1:]], **given.keywords())
-    else:
+    if path.suffix != ".cu":
         finished = run(command, **given.keywords())
+    else:
+        gpu = given.gpu if isinstance(given.gpu, str) else DEFAULT_GPU
+        arch = load_spec(gpu).sm_version
+        if arch < LEAST_ARCH:
+            given = replace(given, set={"sm_version": str(LEAST_ARCH)})
+        with compiled_program(path, max(arch, LEAST_ARCH)) as compiled:
+            finished = run([compiled, *command[1:]], **given.keywords())
     return list(finished.findings), "", finished.status

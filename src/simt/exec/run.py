@@ -180,7 +180,9 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
             if steps is not None:
                 steps.close()
     status = process.status() if status is None else status
-    return Finished(status or int(bool(server.lacking)), tuple(server.results), stopped, tuple(server.findings))
+    return Finished(
+        status or int(bool(server.lacking)), tuple(server.results), stopped, tuple(server.findings)
+    )
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

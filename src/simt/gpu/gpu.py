@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from .recording import TraceRecording
 
 _AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
+
+_UNTIL_ASKED = 100_000
+"""Warp instructions of a checked launch after which its warps are asked whether they repeat themselves."""
 
 
 class GPU(Programs, ArrayCreation, Texturing):
@@ -346,8 +349,10 @@ class GPU(Programs, ArrayCreation, Texturing):
         if memory is None and until is None and (warms or self._profiling is not None):
             self._run_followed(launcher, parameters, launch_id)
             return b""
-        checked = nullcontext() if self.checking is None else self.checking.launch(launcher)
-        with checked as checker, launcher.kernel.module.explained, self.exclusive.running:
+        if self.checking is not None and memory is None and until is None:
+            self._run_checked(self.checking, launcher, parameters, launch_id)
+            return b""
+        with launcher.kernel.module.explained, self.exclusive.running:
             warp_instructions, thread_instructions, state = launcher.native.run(
                 parameters,
                 launch_id,
@@ -356,11 +361,25 @@ class GPU(Programs, ArrayCreation, Texturing):
                 memory,
                 until,
                 self._session.require_time,
-                checker,
             )
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
         return state
+
+    def _run_checked(self, checking: Checking, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        """Runs a launch whose accesses are checked; one that only repeats itself is a deadlock."""
+        with checking.launch(launcher) as checker, launcher.kernel.module.explained, self.exclusive.running:
+            running = launcher.native.begin(
+                parameters, launch_id, 1, self._output.write, self._session.require_time, checker
+            )
+            try:
+                while not running.advance(_UNTIL_ASKED):
+                    if running.repeats():
+                        running.report_endless_wait()
+            finally:
+                warp_instructions, thread_instructions = running.instructions
+                self.instructions += warp_instructions
+                self.thread_instructions += thread_instructions
 
     def _run_followed(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch without timing, part by part, and follows its accesses: for a profile, or into the
