@@ -15,6 +15,7 @@ void bind_device_memory(nanobind::module_& functional);
 void bind_memory_operations(nanobind::module_& functional);
 void bind_modules(nanobind::module_& functional);
 void bind_machine_code(nanobind::module_& functional);
+void bind_checker(nanobind::module_& functional);
 void bind_launches(nanobind::module_& functional);
 void bind_recorder(nanobind::module_& functional);
 void bind_tensor_maps(nanobind::module_& functional);

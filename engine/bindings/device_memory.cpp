@@ -88,6 +88,7 @@ void bind_device_memory(nb::module_& m) {
               throw nb::index_error(
                   ("no allocation holds what is written: " + self.describe(address)).c_str());
             std::memcpy(self.host(address), data.c_str(), data.size());
+            if (self.watch()) self.watch()->written(address, data.size());
           },
           "address"_a, "data"_a)
       .def(

@@ -51,6 +51,7 @@ void bind_functional(nb::module_& parent) {
   bind_memory_operations(m);
   bind_modules(m);
   bind_machine_code(m);
+  bind_checker(m);
   bind_launches(m);
   bind_recorder(m);
   bind_tensor_maps(m);

@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "bindings.hpp"
+#include "check/checker.hpp"
 #include "loaded_module.hpp"
 #include "machine/grid.hpp"
 #include "machine/grid_run.hpp"
@@ -97,13 +98,14 @@ PrintSink sink_of(const std::optional<Print>& print) {
 class Execution {
  public:
   Execution(const DescribedLaunch& launch, const nb::bytes& parameters, uint64_t id, uint32_t threads,
-            std::optional<Print> print, std::optional<Poll> poll)
+            std::optional<Print> print, std::optional<Poll> poll, simt::check::Checker* checker)
       : module_(launch.module),
         print_(std::move(print)),
         stop_(asking(std::move(poll))),
         grid_(module_->program, launch.function, launch.with(parameters, id), *module_->memory,
               launch.machine, sink_of(print_)) {
     if (!launch.state.empty()) grid_.restore(launch.state);
+    grid_.observe(checker);
     Grid::Part all;
     all.count = grid_.cluster_count() - grid_.first_cluster();
     all.number = [this](uint64_t i) { return grid_.first_cluster() + i; };
@@ -134,7 +136,7 @@ std::tuple<uint64_t, uint64_t, nb::bytes> run(const DescribedLaunch& self, const
                                               uint64_t id, uint32_t threads, std::optional<Print> print,
                                               DeviceMemory* memory,
                                               std::optional<std::tuple<uint64_t, uint64_t, uint64_t>> until,
-                                              std::optional<Poll> poll) {
+                                              std::optional<Poll> poll, simt::check::Checker* checker) {
   LaunchConfig config = self.with(parameters, id);
   std::vector<std::byte> reached;
   const PrintSink sink = sink_of(print);
@@ -145,6 +147,7 @@ std::tuple<uint64_t, uint64_t, nb::bytes> run(const DescribedLaunch& self, const
     Grid launch(self.module->program, self.function, std::move(config),
                 memory ? *memory : *self.module->memory, self.machine, sink);
     if (!self.state.empty()) launch.restore(self.state);
+    launch.observe(checker);
     if (until) {
       const auto [cta, partial, instructions] = *until;
       reached = launch.run_to({cta, partial, instructions}, threads, stop.question(), counts);
@@ -220,6 +223,7 @@ void bind_launches(nb::module_& m) {
       .def(
           "run", &run, "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
           "memory"_a.none() = nb::none(), "until"_a.none() = nb::none(), "poll"_a.none() = nb::none(),
+          "checker"_a.none() = nb::none(),
           "Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of "
           "CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp "
           "and thread instructions, and with `until` the state. poll: called again and again meanwhile; what "
@@ -227,12 +231,13 @@ void bind_launches(nb::module_& m) {
       .def(
           "begin",
           [](const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id, uint32_t threads,
-             std::optional<Print> print, std::optional<Poll> poll) {
+             std::optional<Print> print, std::optional<Poll> poll, simt::check::Checker* checker) {
             return std::make_unique<Execution>(self, parameters, id, threads, std::move(print),
-                                               std::move(poll));
+                                               std::move(poll), checker);
           },
           "parameters"_a, "id"_a, "threads"_a = 1, "print"_a.none() = nb::none(),
-          "poll"_a.none() = nb::none(), "The same, as an Execution, which can pause.")
+          "poll"_a.none() = nb::none(), "checker"_a.none() = nb::none(), nb::keep_alive<0, 7>(),
+          "The same, as an Execution, which can pause.")
       .def("source", &source, "parameters"_a, "id"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a,
            "poll"_a.none() = nb::none(),
            "A launch that executes as the timing engine asks for its instructions. poll: see `run`, for CTAs "

@@ -21,13 +21,14 @@ namespace {
 /// Memory that an operation reads or writes; kept alive as long as the operation.
 struct HeldBytes {
   std::byte* begin = nullptr;
+  uint64_t address = 0;  ///< of device memory; 0: it is the host's
   std::shared_ptr<void> owner;
 };
 
 HeldBytes device_place(const std::shared_ptr<DeviceMemory>& memory, uint64_t address, const Rows& rows) {
   if (rows.extent() > 0 && !memory->find(address, rows.extent()))
     throw nb::index_error((std::to_string(rows.extent()) + " bytes at " + memory->describe(address)).c_str());
-  return {memory->host(address), memory};
+  return {memory->host(address), address, memory};
 }
 
 /// The memory of a contiguous array, bytes, or any other buffer.
@@ -46,7 +47,7 @@ HeldBytes host_place(nb::handle object, const Rows& rows, bool writable) {
     throw nb::index_error(("the host's memory has " + std::to_string(size) + " bytes, the rows need " +
                            std::to_string(rows.extent()))
                               .c_str());
-  return {static_cast<std::byte*>(held->buf), held};
+  return {static_cast<std::byte*>(held->buf), 0, held};
 }
 
 /// A device address, or a host object.
@@ -54,6 +55,13 @@ HeldBytes place_of(const std::shared_ptr<DeviceMemory>& memory, nb::handle where
                    bool writable) {
   if (nb::isinstance<nb::int_>(where)) return device_place(memory, nb::cast<uint64_t>(where), rows);
   return host_place(where, rows, writable);
+}
+
+/// Tells who watches the memory that these rows were written.
+void tell(const DeviceMemory& memory, const HeldBytes& there, const Rows& rows) {
+  if (!memory.watch() || there.address == 0) return;
+  for (uint64_t r = 0; r < rows.rows; ++r)
+    memory.watch()->written(there.address + r * rows.pitch, rows.row_bytes);
 }
 
 /// pitch: 0 if the rows are contiguous.
@@ -86,6 +94,7 @@ void bind_memory_operations(nb::module_& m) {
         return MemoryOperation{
             [=, there = place_of(memory, to, target, true), here = place_of(memory, from, source, false)] {
               copy_rows(there.begin, target, here.begin, source);
+              tell(*memory, there, target);
             }};
       },
       "memory"_a, "to"_a, "source"_a, "row_bytes"_a, "rows"_a = 1, "to_pitch"_a = 0, "source_pitch"_a = 0,
@@ -100,6 +109,7 @@ void bind_memory_operations(nb::module_& m) {
         const Rows target = rows_of(row_bytes, rows, pitch);
         return MemoryOperation{[=, there = device_place(memory, to, target)] {
           fill_rows(there.begin, target, value, element_bytes);
+          tell(*memory, there, target);
         }};
       },
       "memory"_a, "to"_a, "value"_a, "element_bytes"_a, "row_bytes"_a, "rows"_a = 1, "pitch"_a = 0,

@@ -6,12 +6,20 @@
 #include "machine/cta.hpp"
 #include "machine/grid.hpp"
 #include "machine/lanes.hpp"
+#include "machine/observer.hpp"
 
 /// Shared by all instructions that access memory.
 namespace simt::functional {
 
 /// The state space an instruction names.
 enum class AccessSpace : uint8_t { Generic, Global, Shared, Local };
+
+/// The generic address of one in a state space.
+inline uint64_t generic_address(AccessSpace space, uint64_t address) {
+  return space == AccessSpace::Shared  ? address + window::shared
+         : space == AccessSpace::Local ? address + window::local
+                                       : address;
+}
 
 /// Byte addresses of all lanes, within the instruction's state space.
 inline void lane_addresses(const Context& c, Address::Base base, Place place, int64_t offset, uint64_t* out) {
@@ -60,9 +68,7 @@ inline void set_address(Op& op, const Address& address) {
 /// Records generic addresses if Context::record is set.
 inline void record_access(const Context& c, AccessSpace space, const uint64_t* addresses) {
   if (!c.record) return;
-  const uint64_t add = space == AccessSpace::Shared  ? window::shared
-                       : space == AccessSpace::Local ? window::local
-                                                     : 0;
+  const uint64_t add = generic_address(space, 0);
   c.record->mask = c.mask;
   for (uint32_t i = 0; i < warp_lanes; ++i) c.record->address[i] = addresses[i] + add;
   if (add == 0 && c.record->weak && c.record->gate) c.record->gate->check(*c.record);

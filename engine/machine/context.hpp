@@ -11,6 +11,7 @@ namespace simt::functional {
 class Warp;
 class Cta;
 class Grid;
+class Observer;
 
 /// The operands of a barrier instruction.
 struct BarrierRequest {
@@ -74,6 +75,7 @@ struct Context {
   Grid* grid = nullptr;
   DeviceMemory* memory = nullptr;
   AccessRecord* record = nullptr;      ///< nullptr if not needed
+  Observer* observer = nullptr;        ///< nullptr: nothing is checked
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops record their access; nullptr: they take effect
                                        ///< immediately
   BarrierRequest barrier;

@@ -5,6 +5,7 @@
 
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
+#include "machine/observer.hpp"
 
 namespace simt::functional {
 
@@ -123,13 +124,14 @@ void Cta::arrive(Context& context, Warp& warp, Warp::Split& split, const Op& op)
   if (request.threads % warp_lanes != 0)
     throw Fault("illegal instruction", "a barrier for " + std::to_string(request.threads) +
                                            " threads, which is no multiple of " + std::to_string(warp_lanes));
+  const uint32_t number = request.cluster     ? barrier_count
+                          : request.warpgroup ? barrier_count + 1 + warp.number() / warps_in_group
+                                              : request.id;
+  if (Observer* observer = grid_.observer()) observer->arrives(*this, warp, lanes, number, request, op);
   if (request.cluster && request.waits && !cluster_->barrier.arrived(warp, lanes)) {
     context.barrier.waits = false;
     return;
   }
-  const uint32_t number = request.cluster     ? barrier_count
-                          : request.warpgroup ? barrier_count + 1 + warp.number() / warps_in_group
-                                              : request.id;
   if (request.waits) {
     split.state = Warp::State::Barrier;
     Cta& owner = request.cluster ? *cluster_->ctas[0] : *this;
@@ -156,6 +158,7 @@ std::vector<Cta::Arrived> Cta::arrived() const {
 }
 
 void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& counter) {
+  if (Observer* observer = grid_.observer()) observer->completes(*this, barrier);
   if (barrier == barrier_count)
     for (Cta* cta : cluster_->ctas) ++cta->barriers_completed;
   else

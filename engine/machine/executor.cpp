@@ -23,6 +23,8 @@ Executor::Executor(Grid& grid, bool concurrent)
   context_.grid = &grid;
   context_.memory = &grid.memory();
   context_.concurrent = concurrent;
+  observer_ = context_.observer = grid.observer();
+  if (observer_) watched_ = observer_->watched(grid).data();
   if (machine_code_) context_.first_rank = 0;
   context_.banks[1] =
       const_cast<std::byte*>(reinterpret_cast<const std::byte*>(grid.program().constants.data()));
@@ -36,6 +38,7 @@ void Executor::enter(Cta& cta, Warp& warp) {
   context_.warp = &warp;
   context_.banks[2] = grid_.thread_bank(warp.number());
   if (machine_code_) context_.own_shared = uint64_t{cta.rank()} << window::rank_shift;
+  if (observer_) observer_->enters(context_);
 }
 
 void Executor::load(const Warp::Split& split) {
@@ -44,6 +47,7 @@ void Executor::load(const Warp::Split& split) {
 }
 
 Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
+  if (observer_) return run_counting<false, false, true>(cta, warp, budget, counts);
   if (recorder_) return run_counting<true, true>(cta, warp, budget, counts);
   return lowering_ ? run_counting<true, false>(cta, warp, budget, counts)
                    : run_counting<false, false>(cta, warp, budget, counts);
@@ -65,10 +69,10 @@ void Executor::record_footprint(uint32_t pc) {
   recorder_->add(range.first + range.access, addresses.data(), count, 0);
 }
 
-template <bool count_timed, bool follows>
+template <bool count_timed, bool follows, bool observes>
 Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
   enter(cta, warp);
-  context_.record = follows ? &access_ : nullptr;
+  context_.record = follows || observes ? &access_ : nullptr;
   context_.deferred = nullptr;
   context_.ticks = &ticks_;
   uint64_t executed = 0, lanes = 0;
@@ -93,14 +97,25 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         }
         ++executed;
         lanes += static_cast<uint32_t>(std::popcount(executing));
-        if constexpr (follows) {
+        if constexpr (follows || observes) {
           access_.mask = 0;
           access_.bulk = false;
         }
+        uint8_t watch = 0;
+        if constexpr (observes)
+          if (executing || observer_->everything) {
+            watch = observer_->everything ? Observer::Before | Observer::After : watched_[pc];
+            if (watch & Observer::Before) {
+              context_.mask = executing;
+              observer_->before(context_, op, pc);
+            }
+          }
         if (op.control == Control::None) [[likely]] {
           if (executing) {
             context_.mask = executing;
             op.run(context_, op);
+            if constexpr (observes)
+              if (watch & Observer::After) observer_->after(context_, op, pc);
           }
           if constexpr (count_timed) count_op(pc, executing);
           if constexpr (follows)
@@ -114,6 +129,8 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
         split->pc = pc;
         executed_ = true;
         const bool go_on = control(op, executing, *split);
+        if constexpr (observes)
+          if (executed_ && (watch & Observer::After)) observer_->after(context_, op, pc);
         // An op whose lanes diverge, or that waits for others, is executed later.
         if (counts) blocks_->count(begin, executed_ ? pc + 1 : pc, counts);
         if constexpr (follows)
@@ -247,6 +264,7 @@ bool Executor::control(const Op& op, uint32_t mask, Warp::Split& split) {
       [[fallthrough]];
     case Control::Exit:
       warp.exit(mask, next);
+      if (observer_) observer_->exits(*cta_, warp);
       cta_->exited(context_, warp);
       break;
     case Control::Barrier:

@@ -4,6 +4,7 @@
 
 #include "machine/block_map.hpp"
 #include "machine/grid.hpp"
+#include "machine/observer.hpp"
 
 namespace simt::functional {
 
@@ -60,7 +61,7 @@ class Executor {
   InstructionCounts timed;
 
  private:
-  template <bool count_timed, bool follows>
+  template <bool count_timed, bool follows, bool observes = false>
   Stop run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts);
   void count_op(uint32_t pc, uint32_t mask) {
     const uint32_t n = lowering_->of_op[pc].count;
@@ -120,7 +121,9 @@ class Executor {
   const Lowering* lowering_ = nullptr;
   FootprintRecorder* recorder_ = nullptr;
   Footprint* followed_ = nullptr;
-  AccessRecord access_;  ///< of the last Op, if recorder_ is set
+  Observer* observer_ = nullptr;
+  const uint8_t* watched_ = nullptr;  ///< by Op: see Observer::Watch
+  AccessRecord access_;               ///< of the last Op, if recorder_ or observer_ is set
 };
 
 /// A fault with its location.

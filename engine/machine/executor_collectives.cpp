@@ -69,6 +69,11 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
         executed_ = false;
         return;
       }
+      if (observer_)
+        for (uint32_t rest = mask, group; rest; rest &= ~group) {
+          group = equal_lanes(words, words[std::countr_zero(rest)], rest);
+          observer_->met(*cta_, warp, group, words[std::countr_zero(group)], op);
+        }
       if (op.details<CollectiveOperands>().lane_by_lane) {
         op.run(context_, op);
       } else {
@@ -86,6 +91,7 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
     }
   }
   if (!(members & others)) [[likely]] {
+    if (observer_) observer_->met(*cta_, warp, mask, members, op);
     op.run(context_, op);
     warp.go_to(next);
     return;
@@ -116,6 +122,7 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   for (Warp::Split& s : warp.splits())
     if (joins(s)) joined.push_back(&s);
   context_.mask = here;
+  if (observer_) observer_->met(*cta_, warp, here, members, op);
   if (same_place)
     op.run(context_, op);
   else
@@ -178,6 +185,7 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
     let_complete_converge();
     return;
   }
+  if (observer_ && op.immediate <= 0) observer_->met(*cta_, warp, found.here, full_mask, op);
   if (found.here == mask)
     warp.go_to(split.pc + 1);
   else

@@ -8,6 +8,7 @@
 #include "machine/grid_run.hpp"
 #include "machine/launch_state.hpp"
 #include "machine/launch_values.hpp"
+#include "machine/observer.hpp"
 #include "machine/round_up.hpp"
 
 namespace simt::functional {
@@ -140,6 +141,7 @@ void Grid::fill_constants(const ConstantBanks& banks) {
 }
 
 Grid::~Grid() {
+  if (observer_) observer_->ends(*this);
   memory_.free(parameters_ - parameter_gap_, Owner::Launch);
   if (workspace_) memory_.free(workspace_, Owner::Launch);
 }

@@ -77,6 +77,9 @@ class Grid {
   /// Whether CTAs must run in a fixed order.
   bool order_matters() const { return kernel().order_sensitive || config_.cooperative; }
   const std::byte* parameters() const { return memory_.host(parameters_); }
+  /// From now on, what its CTAs execute without timing is observed, on one host thread.
+  void observe(Observer* observer) { observer_ = observer; }
+  Observer* observer() const { return observer_; }
   /// A warp's bank place::threads.
   std::byte* thread_bank(uint32_t warp);
   /// Bank place::launch.
@@ -164,6 +167,7 @@ class Grid {
   DeviceMemory& memory_;
   Machine machine_;
   PrintSink print_;
+  Observer* observer_ = nullptr;
   mutable std::mutex print_mutex_;
   bool keeps_printed_ = false;
   const std::function<bool()>* stop_ = nullptr;  ///< set while CTAs run without timing

@@ -97,10 +97,11 @@ struct GridRun::Worker {
 
 GridRun::GridRun(Grid& grid, Grid::Part part, uint32_t threads)
     : grid_(grid), part_(std::move(part)), turn_(part_.begun.empty() ? cta_turn : shortest_turn) {
-  const uint64_t count =
-      grid.order_matters() ? 1 : std::max<uint64_t>(1, std::min<uint64_t>(threads, clusters()));
+  const uint64_t count = grid.order_matters() || grid.observer()
+                             ? 1
+                             : std::max<uint64_t>(1, std::min<uint64_t>(threads, clusters()));
   for (uint64_t t = 0; t < count; ++t)
-    workers_.push_back(std::make_unique<Worker>(grid_, part_, !grid.order_matters() && threads > 1));
+    workers_.push_back(std::make_unique<Worker>(grid_, part_, !grid.order_matters() && count > 1));
   if (grid.order_matters()) {
     workers_[0]->executor.yield_when_polling(grid.config().cooperative);
   } else {

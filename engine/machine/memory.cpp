@@ -175,6 +175,7 @@ void DeviceMemory::take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t add
   if (address + taken < end) gaps_[address + taken] = end - (address + taken);
   freed_.erase(freed_.lower_bound(address), freed_.lower_bound(address + taken));
   used_ += owned.size;
+  if (watch_) watch_->allocated(owned);
   live_[address] = std::move(owned);
   change();
 }
@@ -185,6 +186,7 @@ bool DeviceMemory::free(uint64_t address, Owner owner) {
   if (it == live_.end() || it->second.owner != owner) return false;
   uint64_t begin = address, size = round_up(it->second.size, alignment) + alignment;
   used_ -= it->second.size;
+  if (watch_) watch_->freed(it->second);
   if (freed_.size() >= freed_kept) freed_.clear();
   freed_[address] = it->second;
   live_.erase(it);

@@ -43,6 +43,16 @@ struct Allocation {
   static constexpr uint64_t everywhere = ~uint64_t{0};
 };
 
+/// Is told what becomes of memory, other than by accesses of kernels.
+class MemoryWatch {
+ public:
+  virtual ~MemoryWatch() = default;
+  virtual void allocated(const Allocation& made) = 0;
+  virtual void freed(const Allocation& freed) = 0;
+  /// The host has written there.
+  virtual void written(uint64_t address, uint64_t size) = 0;
+};
+
 class DeviceMemory;
 
 /// The address space that the devices of a process share. Host addresses of all of them follow from device
@@ -90,6 +100,10 @@ class DeviceMemory {
   /// The file that backs it, which other processes may map.
   int file() const { return file_; }
   uint64_t used() const { return used_; }
+
+  /// From now on; nullptr: nobody.
+  void watch(MemoryWatch* watch) { watch_ = watch; }
+  MemoryWatch* watch() const { return watch_; }
 
   /// Zeroed memory, followed by at least 256 unallocated bytes. 0 if there is no room.
   uint64_t allocate(uint64_t size, std::string label, Owner owner = Owner::Host);
@@ -144,6 +158,7 @@ class DeviceMemory {
   std::map<uint64_t, uint64_t> gaps_;     ///< free ranges: address -> size
   std::map<uint64_t, Allocation> freed_;  ///< what was last allocated at a freed address
   bool exact_bounds_ = false;
+  MemoryWatch* watch_ = nullptr;
   std::shared_ptr<AddressSpace> space_;  ///< nullptr: it is alone
   uint32_t number_ = 0;
   uint64_t reached_ = 0;  ///< devices of which kernels may access everything

@@ -21,7 +21,8 @@ constexpr uint32_t max_planes = max_columns / 2;  ///< for 16 x 256 accumulators
 class SharedMatrix {
  public:
   SharedMatrix(Context& c, uint64_t descriptor, bool transposed)
-      : memory_(c.cta->shared()),
+      : context_(c),
+        memory_(c.cta->shared()),
         bytes_(c.cta->shared_bytes()),
         start_(field(descriptor, 0)),
         swizzle_(static_cast<uint32_t>(descriptor >> 62)),
@@ -64,6 +65,9 @@ class SharedMatrix {
   const std::byte* host(uint32_t address) const {
     if (address + row_bytes > bytes_) [[unlikely]]
       beyond(address);
+    if (context_.observer) [[unlikely]]
+      context_.observer->touches(context_, window::shared + context_.own_shared + address, row_bytes, 0,
+                                 false);
     return memory_ + address;
   }
   [[noreturn]] void beyond(uint32_t address) const {
@@ -74,6 +78,7 @@ class SharedMatrix {
     throw fault;
   }
 
+  Context& context_;
   const std::byte* memory_;
   uint32_t bytes_;
   uint32_t start_, swizzle_, base_, width_ = 1;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "machine/access.hpp"
+#include "machine/observer.hpp"
 
 namespace simt::functional {
 
@@ -18,7 +19,11 @@ class Mbarrier {
 
   /// The object at `address` in `space`. Throws Fault if that is not valid memory.
   Mbarrier(Context& c, AccessSpace space, uint64_t address, int lane)
-      : lane_(lane), address_(address), at_(host_address(c, space, address, 8, lane)) {
+      : context_(c),
+        lane_(lane),
+        address_(address),
+        generic_(generic_address(space, address)),
+        at_(host_address(c, space, address, 8, lane)) {
     if (address % 8) misaligned(address, 8, lane);
     std::memcpy(&word_, at_, 8);
   }
@@ -48,7 +53,9 @@ class Mbarrier {
 
   bool completed(uint32_t of_parity) {
     check();
-    return parity(word_) != of_parity;
+    const bool done = parity(word_) != of_parity;
+    if (done && context_.observer) context_.observer->waited(context_, generic_, lane_);
+    return done;
   }
   void arrive(uint32_t count) {
     check();
@@ -88,7 +95,9 @@ class Mbarrier {
   }
   int64_t transactions() const { return static_cast<int64_t>(word_ << transactions_bit) >> 42; }
   void finish() {
-    if (pending(word_) == 0 && transactions() == 0) {
+    const bool complete = pending(word_) == 0 && transactions() == 0;
+    if (context_.observer) context_.observer->signals(context_, generic_, lane_, complete);
+    if (complete) {
       word_ ^= uint64_t{1} << parity_bit;
       set_pending(expected());
     }
@@ -106,8 +115,9 @@ class Mbarrier {
     throw fault;
   }
 
+  Context& context_;
   int lane_;
-  uint64_t address_;
+  uint64_t address_, generic_;
   std::byte* at_;
   uint64_t word_ = 0;
 };

@@ -231,6 +231,15 @@ void record_rows(AccessRecord& record, const Request& r) {
   if (contiguous && !rows.empty()) rows.resize(1);
 }
 
+/// Tells the observer what a copy reads and writes.
+void observe_box(Context& c, const Request& r, uint64_t shared, bool loads, int lane) {
+  AccessRecord rows;
+  record_rows(rows, r);
+  const uint32_t parts = static_cast<uint32_t>(rows.bulk_parts.size());
+  for (const uint64_t at : rows.bulk_parts) c.observer->touches(c, at, rows.bulk_bytes / parts, lane, !loads);
+  c.observer->touches(c, shared + window::shared, rows_of(r) * r.map.row_bytes(), lane, loads);
+}
+
 void run_tensor(Context& c, const Op& op) {
   const auto& d = op.details<TensorCopy>();
   uint64_t maps[warp_lanes], shared[warp_lanes] = {}, mbarrier[warp_lanes] = {}, global[warp_lanes] = {};
@@ -258,10 +267,12 @@ void run_tensor(Context& c, const Op& op) {
           throw Fault("invalid tensor map", "its element type has no such reduction", i);
         [[fallthrough]];
       case TensorCopy::Move::Store:
+        if (c.observer) observe_box(c, r, shared[i], false, i);
         store_box(c, r, shared[i], reduction, i);
         break;
       case TensorCopy::Move::Load: {
         const auto load_into = [&](uint64_t address, uint64_t signal) {
+          if (c.observer) observe_box(c, r, address, true, i);
           load_box(c, r, address, i);
           Mbarrier(c, AccessSpace::Shared, signal, i).expect(-bytes);
         };

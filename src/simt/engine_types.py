@@ -99,6 +99,34 @@ class RawTimeline(TypedDict):
     instructions: dict[str, bytes]
 
 
+class RawAccess(TypedDict):
+    """One access of a finding. what: empty if there is none. line: 0 if it is not known."""
+
+    what: str
+    file: str
+    line: int
+    position: str
+    instruction: str
+    thread: Dim3
+    block: Dim3
+    address: int
+    space: str
+    object: str
+    kernel: str
+
+
+class RawFinding(TypedDict):
+    """What the checker has found. detail: what is wrong, where the kind does not tell."""
+
+    check: str
+    kind: str
+    kernel: str
+    detail: str
+    first: RawAccess
+    second: RawAccess
+    count: int
+
+
 class RawLaunch(TypedDict):
     """A launch that the engine has finished. stalls: scheduler cycles by reason and scheduler."""
 

@@ -85,6 +85,10 @@ class CheckpointError(SimtError):
     """A checkpoint cannot be read or written, or does not fit the GPU or the program."""
 
 
+class CheckError(SimtError):
+    """A check does not exist, or a file of suppressions cannot be read."""
+
+
 class DebugError(SimtError):
     """Two executions cannot be compared, or a recording of one cannot be read or written."""
 

@@ -299,6 +299,13 @@ class ExecutionOptions(Options):
         shell=OnCommandLine(of="programs"),
         study=TensorArithmetic,
     )
+    check: bool | str | None = option(
+        None,
+        "Look for races, uninitialised memory, misused barriers, memory errors and leaks instead of timing: "
+        "all, or some of race, init, sync, memory, leak and weak (docs/check.md).",
+        "True for all but weak, or names separated by commas; `GPU.findings` has what was found.",
+        shell=OnCommandLine(metavar="CHECKS", type=str | None, of="programs"),
+    )
     capture_range: str | None = option(
         None,
         "Time only launches within ranges of this name (a pattern, name~TEXT or /regular expression/); nvtx: "
@@ -322,6 +329,10 @@ class ExecutionOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.check:
+            from simt.check import checks_of
+
+            checks_of(self.check)
         for name, choices in (("code", Code), ("tensor_arithmetic", TensorArithmetic)):
             if (value := getattr(self, name)) not in get_args(choices):
                 raise LaunchError(
@@ -335,7 +346,7 @@ class ExecutionOptions(Options):
     @property
     def untimed(self) -> str:
         """The option for which nothing is timed; empty if launches are."""
-        return "functional=True" if self.functional else ""
+        return "functional=True" if self.functional else f"check={self.check!r}" if self.check else ""
 
     @property
     def region(self) -> list[str]:

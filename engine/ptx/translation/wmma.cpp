@@ -75,6 +75,9 @@ class Lines {
 
   /// Host address of `count` elements of a line, starting at `first`.
   std::byte* at(uint64_t line, uint64_t first, uint32_t count) {
+    if (c_.observer)
+      c_.observer->touches(c_, generic_address(d_.space, base_ + offset(line, first)), count * d_.bits / 8,
+                           c_.first_lane(), false);
     return host_address(c_, d_.space, base_ + offset(line, first), count * d_.bits / 8, c_.first_lane());
   }
 

@@ -180,6 +180,33 @@ def machine_code_registers(code: simt.engine_types.LoadableCode) -> list[tuple[l
 def machine_code_refusals(code: simt.engine_types.LoadableCode) -> list[tuple[int, int, str]]:
     """What `load_machine_code` would refuse: (section, instruction, why)."""
 
+class Checker:
+    """Checks what launches execute: see simt.check."""
+
+    def __init__(self, checks: Sequence[str]) -> None: ...
+
+    def begin_fresh(self, address: int, size: int) -> None:
+        """The host has allocated memory that holds nothing yet."""
+
+    def written(self, address: int, size: int) -> None:
+        """The host has written there."""
+
+    def heap(self) -> list[tuple[int, simt.engine_types.RawAccess]]:
+        """
+        Where kernels have allocated what they have not freed: addresses and places.
+        """
+
+    def watch(self, memory: DeviceMemory) -> None:
+        """Is told what becomes of this memory."""
+
+    @property
+    def findings(self) -> list[simt.engine_types.RawFinding]:
+        """What has been found, in the order in which it was."""
+
+    @property
+    def shadow_bytes(self) -> int:
+        """Of the host's memory that says who has accessed device memory."""
+
 class ExecutedSource(simt._engine.InstructionSource):
     @property
     def printed(self) -> bytes: ...
@@ -211,12 +238,12 @@ class Launch:
         A launch, to be made once or several times: from `first_cta` on, and from `state` for CTAs that have begun.
         """
 
-    def run(self, parameters: bytes, id: int, threads: int = 1, print: Callable[[bytes], None] | None = None, memory: DeviceMemory | None = None, until: tuple[int, int, int] | None = None, poll: Callable[[], None] | None = None) -> tuple[int, int, bytes]:
+    def run(self, parameters: bytes, id: int, threads: int = 1, print: Callable[[bytes], None] | None = None, memory: DeviceMemory | None = None, until: tuple[int, int, int] | None = None, poll: Callable[[], None] | None = None, checker: Checker | None = None) -> tuple[int, int, bytes]:
         """
         Runs it without timing, on a copy of the module's memory if `memory` is given. until: (number of CTAs to finish, of those to begin after them, instructions per warp of the latter). Returns warp and thread instructions, and with `until` the state. poll: called again and again meanwhile; what it raises stops the launch. Raises ValueError for the state of another launch.
         """
 
-    def begin(self, parameters: bytes, id: int, threads: int = 1, print: Callable[[bytes], None] | None = None, poll: Callable[[], None] | None = None) -> Execution:
+    def begin(self, parameters: bytes, id: int, threads: int = 1, print: Callable[[bytes], None] | None = None, poll: Callable[[], None] | None = None, checker: Checker | None = None) -> Execution:
         """The same, as an Execution, which can pause."""
 
     def source(self, parameters: bytes, id: int, table: simt._engine.OpcodeTable, sm_version: int, registers: int, stream: int, poll: Callable[[], None] | None = None) -> ExecutedSource:

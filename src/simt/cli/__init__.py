@@ -24,6 +24,7 @@ from simt.version import __version__
 COMMANDS = {
     "run": "Simulate the launches of a trace or a program, and report where the time goes.",
     "exec": "Run an unmodified CUDA program, compiled or in Python.",
+    "check": "Find races, uninitialised memory, misused barriers, memory errors and leaks, without a GPU.",
     "power": "Show energy and power of a Result; measure and fit energies on a real GPU.",
     "explain": "Say why a launch takes its time, and what removing each cause would gain.",
     "report": "Make an HTML page with plots from a saved Result. It needs no network.",
@@ -138,12 +139,19 @@ def _warning(
     return f"warning: {printable(str(message))}\n"
 
 
+def with_values(arguments: list[str]) -> list[str]:
+    """`--check` alone asks for all checks."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [f"{a}=default" if a == "--check" else a for a in arguments[:end]] + arguments[end:]
+
+
 def main() -> None:
     """Runs the command line. Bad input gives one line on standard error and exit status 2."""
     _outlive_readers()
     warnings.formatwarning = _warning
     arguments = sys.argv[1:]
     debug = "--debug" in arguments
+    arguments = with_values(arguments)
     try:
         app([a for a in arguments if a != "--debug"], prog_name="simt")
     except (SimtError, ModuleNotFoundError) as problem:

@@ -65,6 +65,10 @@ def exec_(
     """
     values = record_options.read(options, sample_set, energies, full)
     values["progress"] = not quiet and sys.stderr.isatty()
+    if values["check"]:
+        from simt.cli.check import report_on
+
+        return report_on(command, values, None, None, None if json_ is None else str(json_), is_command=True)
     output, gpu = values["output"], values["gpu"]
     values["gpu"] = gpu.split(",") if gpu is not None else None
     if output is not None:

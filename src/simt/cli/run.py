@@ -120,6 +120,11 @@ def run(
         raise typer.BadParameter("a trace or a program is missing")
     values = record_options.read(options, sample_set, energies, full) | {"progress": not quiet}
     found = program.find_program(path)
+    if values["check"]:
+        from simt.cli.check import report_on
+
+        command = [str(path), *(arguments or [])]
+        return report_on(command, values, driver, size, None if json_ is None else json_)
     output, functional = values["output"], values["functional"]
     if functional:
         timed = values["max_cycles"] is not None or values["resume"]

@@ -94,6 +94,7 @@ from .streams import ProgramStream, Streams
 from .untimed import HostCall, Untimed
 
 if TYPE_CHECKING:
+    from simt.check.findings import Finding
     from simt.engine_types import LoadedKernel
     from simt.profile.executed import Executed
 
@@ -263,6 +264,8 @@ class ProgramDevice(Objects):
         address = native.allocate(request.size, request.label)
         if request.everywhere:
             native.open(address, native.everywhere)
+        elif (checking := self.gpu.checking) is not None and address:
+            checking.native.begin_fresh(address, request.size)
         return address
 
     def share(self, request: ShareRequest) -> None:
@@ -433,6 +436,10 @@ class ProgramDevice(Objects):
             ]
         )
 
+        if request.moved and (checking := self.gpu.checking) is not None:
+            for z in range(depth):
+                checking.written(to.address + z * to.slice, width, height, to.pitch)
+
         def move() -> None:
             for part in moves:
                 part()
@@ -465,6 +472,8 @@ class ProgramDevice(Objects):
             perform = _engine.functional.filling(
                 self.gpu.memory.native, address, request.value, request.element, nbytes, height, pitch
             )
+        elif (checking := self.gpu.checking) is not None:
+            checking.written(address, nbytes, height, pitch)
         rows = MemoryRows(address, nbytes, pitch, height, use="written")
         transfer = QueuedTransfer(link="device", traffic=nbytes * height, touched=[rows], perform=perform)
         self._do(request.stream, transfer)
@@ -631,6 +640,10 @@ class ProgramDevice(Objects):
         if self._printed:
             sys.stdout.write(self._printed.decode("utf-8", "replace"))
         return self.saved("failed" if self._fault else "interrupted" if is_lost else "complete")
+
+    def findings(self) -> list[Finding]:
+        """What the checker has found; what is still allocated at the end counts as leaked."""
+        return [] if self._gpu is None or self._gpu.checking is None else self._gpu.checking.findings()
 
     def saved(self, status: str) -> Result | None:
         """Saves the finished launches, and their profile, and returns their Result; None if there are none.

@@ -124,7 +124,12 @@ class PausedLaunch:
         self._gpu, self._launcher = gpu, launcher
         with self._errors():
             self._native = launcher.native.begin(
-                parameters, launch_id, gpu.threads, gpu._output.write, gpu.session.require_time
+                parameters,
+                launch_id,
+                gpu.threads,
+                gpu._output.write,
+                gpu.session.require_time,
+                None if gpu.checking is None else gpu.checking.native,
             )
         self._counted = 0, 0
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import simt._engine
 from simt.checkpoint.point import parse_point
@@ -23,6 +24,9 @@ from .device import ProgramDevice
 from .process import Process
 from .server import Server
 from .torch_programs import TorchPrograms
+
+if TYPE_CHECKING:
+    from simt.check.findings import Finding
 
 _SETTINGS = {
     "CUPY_COMPILE_WITH_PTX": "1",  # CuPy: not machine code
@@ -44,12 +48,14 @@ class Finished:
     status: as in `subprocess`: negative for a signal. 1 for a program that ended with 0 although simt lacked
         what executes its code (which standard error says).
     stopped: "max_cycles" or "timeout" if that limit ended it, else empty.
+    findings: what was found, with `check`.
     results: one for each device that launched kernels with timing, in the order in which they were closed.
     """
 
     status: int
     results: tuple[Result, ...]
     stopped: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 class ProgramInterrupted(KeyboardInterrupt):
@@ -178,7 +184,7 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
                 steps.close()
         status = process.status() if status is None else status
         results = *server.results, *torch.results(places)
-    return Finished(status or int(bool(server.lacking)), results, stopped)
+    return Finished(status or int(bool(server.lacking)), results, stopped, tuple(server.findings))
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

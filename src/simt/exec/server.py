@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simt.errors import CompileError, ImageError, LaunchError, ProgramFault, SimtError, ToolkitError
 from simt.result import Result
@@ -17,6 +18,9 @@ from simt.run.interruption import Limits, deferred_stop, raise_requested
 from .checkpoints import CheckpointWritten
 from .connection import ClientGone, Connection, Maker
 from .gpus import AddressSpaces
+
+if TYPE_CHECKING:
+    from simt.check.findings import Finding
 
 _PATIENCE = 50e-6
 """Seconds for which requests are polled before the process sleeps until one arrives."""
@@ -40,6 +44,8 @@ class Server:
         """A descriptor to give up when there is no other left."""
         self.lacking = ""
         """What simt lacked to execute the program, if anything."""
+        self.findings: list[Finding] = []
+        """What was found on the devices whose processes have ended, if they were checked."""
         self.results: list[Result] = []
         """Results of the devices whose processes have ended, in that order."""
 
@@ -75,6 +81,8 @@ class Server:
         for connection in self._open.values():
             if connection.device is not None and (result := connection.device.saved(status)) is not None:
                 self.results.append(result)
+            if connection.device is not None:
+                self.findings += connection.device.findings()
 
     def signal(self, number: int) -> None:
         """Sends a signal to the processes that are connected."""
@@ -154,6 +162,7 @@ class Server:
         with deferred_stop():
             if device is not None:
                 self.lacking = self.lacking or device.lacking
+                self.findings += device.findings()
             if result is not None:
                 self.results.append(result)
             del self._open[connection.channel.fileno()]

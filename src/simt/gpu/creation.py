@@ -26,12 +26,15 @@ class ArrayCreation:
         sizes, element = shape_of(shape), element_type(dtype)
         nbytes = math.prod(sizes) * element.itemsize
         gpu = cast("GPU", self)
-        address = gpu.memory.allocate(max(1, nbytes), f"array {sizes} of {element}")
+        address = gpu.memory.allocate(max(1, nbytes), f"array {sizes} of {element}", owned=True)
         return DeviceArray(gpu, address, sizes, element, Allocation(gpu.exclusive, address))
 
     def zeros(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """A new array of zeros."""
-        return self.empty(shape, dtype)
+        array = self.empty(shape, dtype)
+        if (checking := cast("GPU", self).checking) is not None:
+            checking.written(array.address, array.nbytes)
+        return array
 
     def ones(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """A new array of ones."""

@@ -39,6 +39,8 @@ from .texturing import Texturing
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from simt.check.checking import Checking
+    from simt.check.findings import Finding
     from simt.checkpoint.gpu import InterruptedLaunch, Saving
     from simt.checkpoint.point import CheckpointPoint
     from simt.engine_types import MachineFacts
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from .recording import TraceRecording
 
 _AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
+
+_UNTIL_ASKED = 100_000
+"""Warp instructions of a checked launch after which its warps are asked whether they repeat themselves."""
 
 
 class GPU(Programs, ArrayCreation, Texturing):
@@ -69,7 +74,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._session = Session(options.gpu, options)
         self.spec = self._session.spec
         memory = self.spec.dram.capacity_gib << 30 if options.memory is None else options.memory
-        self.functional, self.exact_bounds, self.fmad = options.functional, options.exact_bounds, options.fmad
+        self.functional = bool(options.untimed)
+        self.exact_bounds, self.fmad = options.exact_bounds or bool(options.check), options.fmad
         self.code: Code = options.code
         self.tensor_arithmetic: TensorArithmetic = options.tensor_arithmetic
         self.threads = self._session.threads
@@ -83,6 +89,13 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Raw device memory, by address."""
         self.exclusive = Exclusive(self.memory.native.free)
         """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
+        self.checking: Checking | None = None
+        """What checks its launches, if that was asked for."""
+        if options.check:
+            from simt.check import checks_of
+            from simt.check.checking import Checking
+
+            self.checking = Checking(self, checks_of(options.check))
         self._of_thread = threading.local()
         program = sys.argv[0] if sys.argv[0].endswith(".py") else "executed program"
         self._session.begin(
@@ -337,6 +350,9 @@ class GPU(Programs, ArrayCreation, Texturing):
         if memory is None and until is None and (warms or self._profiling is not None):
             self._run_followed(launcher, parameters, launch_id)
             return b""
+        if self.checking is not None and memory is None and until is None:
+            self._run_checked(self.checking, launcher, parameters, launch_id)
+            return b""
         with launcher.kernel.module.explained, self.exclusive.running:
             warp_instructions, thread_instructions, state = launcher.native.run(
                 parameters,
@@ -350,6 +366,21 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.instructions += warp_instructions
         self.thread_instructions += thread_instructions
         return state
+
+    def _run_checked(self, checking: Checking, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
+        """Runs a launch whose accesses are checked; one that only repeats itself is a deadlock."""
+        with checking.launch(launcher) as checker, launcher.kernel.module.explained, self.exclusive.running:
+            running = launcher.native.begin(
+                parameters, launch_id, 1, self._output.write, self._session.require_time, checker
+            )
+            try:
+                while not running.advance(_UNTIL_ASKED):
+                    if running.repeats():
+                        running.report_endless_wait()
+            finally:
+                warp_instructions, thread_instructions = running.instructions
+                self.instructions += warp_instructions
+                self.thread_instructions += thread_instructions
 
     def _run_followed(self, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch without timing, part by part, and follows its accesses: for a profile, or into the
@@ -421,6 +452,12 @@ class GPU(Programs, ArrayCreation, Texturing):
     def launches(self) -> Sequence[LaunchResult]:
         """The finished timed launches, in launch order."""
         return self._session.record.launches.in_order()
+
+    def findings(self) -> list[Finding]:
+        """What the checker has found so far in launches, and in the use of memory; what is still allocated by
+        hand counts as leaked. Empty unless the GPU was made with `check`."""
+        self.synchronize()
+        return [] if self.checking is None else self.checking.findings()
 
     def result(self, status: str = "complete") -> Result:
         """All timed launches so far as a Result: tables, report, JSON, Parquet."""

@@ -93,10 +93,10 @@ class Memory:
         """Bytes allocated."""
         return self.native.used
 
-    def allocate(self, size: int, label: str = "raw memory") -> int:
+    def allocate(self, size: int, label: str = "raw memory", *, owned: bool = False) -> int:
         """Allocates `size` bytes of zeros and returns their address, a multiple of 256.
 
-        label: the name used in fault messages.
+        label: the name used in fault messages. owned: an object will free it, so that it cannot leak.
 
         Raises LaunchError if there is no room, or if size is not a whole number of 0 or more.
         """
@@ -107,6 +107,8 @@ class Memory:
             address = self._within(lambda: self.native.allocate(max(1, size), label), wait=False)
         if not address:
             raise LaunchError(f"no room for {size:,} bytes: {self.used:,} of {self.capacity:,} are in use")
+        if (gpu := self._gpu()) is not None and gpu.checking is not None:
+            gpu.checking.allocated(address, size, owned)
         return address
 
     def free(self, address: int) -> None:
@@ -115,7 +117,10 @@ class Memory:
         Raises LaunchError unless the address is the beginning of an allocation.
         """
         address = whole("address", address)
-        if not self._within(lambda: self.native.free(address)):
+        is_known = self._within(lambda: self.native.free(address))
+        if (gpu := self._gpu()) is not None and gpu.checking is not None:
+            gpu.checking.freed(address, is_known)
+        if not is_known:
             raise LaunchError(f"{address:#x} cannot be freed: it is {self.native.describe(address)}")
 
     def read(self, address: int, size: int) -> bytes:

@@ -43,7 +43,7 @@ class TorchDevice:
         """A tensor of bytes in the GPU's memory, which is freed with it. Raises LaunchError if there is no
         room.
         """
-        address = self.gpu.memory.allocate(nbytes, "tensor")
+        address = self.gpu.memory.allocate(nbytes, "tensor", owned=True)
         block = np.ndarray((max(1, nbytes),), np.uint8, self._bytes, address - self._base)
         weakref.finalize(block, self.gpu.exclusive.drop, address).atexit = False
         return torch.from_numpy(block)[:nbytes]

@@ -1,0 +1,92 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "bindings.hpp"
+#include "check/checker.hpp"
+#include "python_types.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using simt::check::Access;
+using simt::check::Checker;
+using simt::check::Checks;
+using simt::check::Finding;
+using simt::python::RawAccess;
+using simt::python::RawFinding;
+
+Checks checks_of(const std::vector<std::string>& names) {
+  const auto has = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return {has("race"), has("init"), has("sync"), has("memory"), has("leak"), has("weak")};
+}
+
+RawAccess raw(const Access& a) {
+  RawAccess d;
+  d["what"] = a.what;
+  d["file"] = a.file;
+  d["line"] = a.line;
+  d["position"] = a.position;
+  d["instruction"] = a.instruction;
+  d["thread"] = nb::make_tuple(a.thread[0], a.thread[1], a.thread[2]);
+  d["block"] = nb::make_tuple(a.block[0], a.block[1], a.block[2]);
+  d["address"] = a.address;
+  d["space"] = a.space;
+  d["object"] = a.object;
+  d["kernel"] = a.kernel;
+  return d;
+}
+
+RawFinding raw(const Finding& f) {
+  RawFinding d;
+  d["check"] = f.check;
+  d["kind"] = f.kind;
+  d["kernel"] = f.kernel;
+  d["detail"] = f.detail;
+  d["first"] = raw(f.first);
+  d["second"] = raw(f.second);
+  d["count"] = f.count;
+  return d;
+}
+
+}  // namespace
+
+void bind_checker(nb::module_& m) {
+  nb::class_<Checker>(m, "Checker", "Checks what launches execute: see simt.check.")
+      .def(
+          "__init__",
+          [](Checker* self, const std::vector<std::string>& checks) {
+            new (self) Checker(checks_of(checks));
+          },
+          "checks"_a)
+      .def("begin_fresh", &Checker::begin_fresh, "address"_a, "size"_a,
+           "The host has allocated memory that holds nothing yet.")
+      .def("written", &Checker::written, "address"_a, "size"_a, "The host has written there.")
+      .def(
+          "heap",
+          [](const Checker& self) {
+            std::vector<std::pair<uint64_t, RawAccess>> all;
+            for (const auto& [address, access] : self.heap()) all.emplace_back(address, raw(access));
+            return all;
+          },
+          "Where kernels have allocated what they have not freed: addresses and places.")
+      .def("watch", &Checker::watch_memory, "memory"_a, "Is told what becomes of this memory.")
+      .def_prop_ro(
+          "findings",
+          [](const Checker& self) {
+            std::vector<RawFinding> all;
+            for (const Finding& f : self.findings()) all.push_back(raw(f));
+            return all;
+          },
+          "What has been found, in the order in which it was.")
+      .def_prop_ro("shadow_bytes", &Checker::shadow_bytes,
+                   "Of the host's memory that says who has accessed device memory.");
+}

@@ -1,0 +1,285 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "check/code_facts.hpp"
+#include "check/finding.hpp"
+#include "check/history.hpp"
+#include "check/knowledge.hpp"
+#include "check/shadow.hpp"
+#include "check/validity.hpp"
+#include "machine/grid.hpp"
+#include "machine/observer.hpp"
+
+namespace simt::check {
+
+using functional::BarrierRequest;
+using functional::Context;
+using functional::Cta;
+using functional::Grid;
+using functional::Warp;
+using functional::warp_lanes;
+
+/// What to look for.
+struct Checks {
+  bool race = true, init = true, sync = true, memory = true, leak = true, weak = false;
+};
+
+/// Checks what grids execute: that accesses of different threads to the same memory are ordered, whatever the
+/// order in which they were executed, that memory is written before it is used, and that barriers are met by
+/// all who must.
+///
+/// Order is happens-before, with clocks in three levels: a barrier of a whole CTA raises the floor of the
+/// CTA, one of a warp that of the warp; what fewer threads learn of others is kept as sparse vector clocks
+/// (Knowledge).
+class Checker final : public functional::Observer, public functional::MemoryWatch {
+ public:
+  explicit Checker(Checks checks) : checks_(checks) {}
+  ~Checker() override {
+    for (const auto& memory : watched_memory_) memory->watch(nullptr);
+  }
+  /// Is told what becomes of this memory.
+  void watch_memory(std::shared_ptr<functional::DeviceMemory> memory) {
+    memory->watch(this);
+    watched_memory_.push_back(std::move(memory));
+  }
+  Checker(const Checker&) = delete;
+  Checker& operator=(const Checker&) = delete;
+
+  const std::vector<uint8_t>& watched(const Grid& grid) override;
+  void ends(const Grid& grid) override;
+  void enters(Context& c) override;
+  void before(Context& c, const Op& op, uint32_t pc) override;
+  void after(Context& c, const Op& op, uint32_t pc) override;
+  void met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) override;
+  void arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, const BarrierRequest& request,
+               const Op& op) override;
+  void completes(Cta& cta, uint32_t barrier) override;
+  void exits(Cta& cta, Warp& warp) override;
+  void signals(Context& c, uint64_t address, int lane, bool completed) override;
+  void waited(Context& c, uint64_t address, int lane) override;
+  void touches(Context& c, uint64_t address, uint64_t bytes, int lane, bool writes) override;
+
+  void allocated(const functional::Allocation& made) override;
+  void freed(const functional::Allocation& gone) override;
+  void written(uint64_t address, uint64_t size) override;
+  /// The host has allocated memory that holds nothing yet.
+  void begin_fresh(uint64_t address, uint64_t size) {
+    if (checks_.init) device_.begin(address, size);
+  }
+  /// Where kernels have allocated what they have not freed, by address.
+  const std::map<uint64_t, Access>& heap() const { return heap_; }
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  uint64_t shadow_bytes() const { return global_.size(); }
+
+ private:
+  /// A register: its place in the frame, and bytes of a lane; 0: a predicate.
+  struct Operand {
+    Place place = 0;
+    uint32_t bytes = 0;
+  };
+  /// How bits without a value pass through an instruction.
+  enum class Transfer : uint8_t { Any, Copy, And, Product };
+  /// first, last: the Op is that of its instruction. real: operands that say how, not what. parts: those of
+  /// D, A, B and C of a product.
+  struct Flow {
+    bool first = false, last = false, keeps_constants = false;
+    Transfer transfer = Transfer::Any;
+    std::vector<Operand> reads, writes, real;
+    std::array<std::vector<Operand>, 4> parts;
+  };
+  struct Code {
+    std::vector<OpFacts> facts;
+    std::vector<uint8_t> watched;
+    std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
+  };
+  /// Where a value was loaded that nobody has written.
+  struct Source {
+    uint32_t op = 0;
+    uint16_t warp = 0;
+    uint8_t lane = 0;
+    uint64_t cta = 0, address = 0;
+  };
+  /// What one lane knows that its warp does not.
+  struct LaneState {
+    Knowledge known;
+    Knowledge pending;  ///< read from flags, to be known after a fence
+    Knowledge ticket;   ///< the same from atomics, to be known after a barrier as well
+    uint32_t fence_clock = 0, fence_floor = 0, fence_phase = 0;
+    Scope fence_scope = Scope::Cta;
+    bool fenced = false;
+  };
+  using Sees = std::array<std::array<uint32_t, warp_lanes>, warp_lanes>;
+  /// Asynchronous work of a warp, in groups.
+  struct Groups {
+    uint32_t open = 0;  ///< clock of the latest work that no group holds; 0: none
+    std::deque<uint32_t> committed;
+    uint32_t op = 0;  ///< of the latest work
+  };
+  struct WarpState {
+    uint32_t number = 0, clock = 1, floor = 0;
+    Knowledge known;
+    std::unique_ptr<std::array<LaneState, warp_lanes>> lanes;
+    std::unique_ptr<Sees> sees;  ///< [lane][other]: clock up to which the lane knows the other's accesses
+    std::array<Groups, 3> groups;
+    std::vector<std::byte> poison;                       ///< of the frames: bits that hold no value
+    std::vector<uint32_t> sources;                       ///< by row of registers: where such bits come from
+    std::vector<std::pair<Operand, uint32_t>> products;  ///< accumulators under way, and their Ops
+    uint32_t proxy_clock = 0, proxy_floor = 0;           ///< at its last fence.proxy.async
+    bool poisoned = false;                               ///< there may be such bits
+    ByteSet local;                                       ///< of all lanes, one after the other
+    struct Recent {
+      uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
+    };
+    std::array<Recent, 64> recent;
+
+    LaneState& lane(uint32_t i) {
+      if (!lanes) lanes = std::make_unique<std::array<LaneState, warp_lanes>>();
+      return (*lanes)[i];
+    }
+  };
+  struct Arrival {
+    Cta* cta;
+    Warp* warp;
+    uint32_t lanes, op;
+    bool waits, whole;
+    Knowledge published;
+  };
+  struct CtaState {
+    uint64_t index = 0;
+    uint32_t counter = 1, floor = 0, phase = 0;
+    Knowledge known;
+    std::vector<WarpState> warps;
+    std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
+    Knowledge of_cluster;                               ///< of the cluster's last barrier
+    Shadow shared;
+    ByteSet valid;                                      ///< of shared memory
+    std::vector<std::pair<uint32_t, uint32_t>> remote;  ///< accesses of other CTAs to it: moments and lanes
+    uint64_t epoch = 0;
+  };
+  /// What flags, locks and mbarriers tell those who read them.
+  struct Flag {
+    Knowledge wide, cluster, narrow;
+    uint64_t cta = UINT64_MAX;  ///< of narrow
+    uint64_t of_cluster = UINT64_MAX;
+  };
+
+  /// What arrivals at an mbarrier tell those who wait for it.
+  struct Phase {
+    Knowledge pending, complete;
+  };
+
+  CtaState& state_of(Cta& cta);
+  WarpState& enter(Cta& cta, const Warp& warp);
+  void enter(Context& c) { enter(*c.cta, *c.warp); }
+  uint32_t moment(uint32_t op, uint8_t manner);
+  bool ordered(uint32_t moment, uint32_t then, uint32_t lane);
+  bool knows(const Moment& m, uint32_t then, uint32_t lane) const;
+  bool may_be_together(const Moment& m, uint8_t manner) const;
+  void touch(Cell& cell, uint32_t moment, uint8_t manner, uint32_t lane, uint64_t address);
+  void access(Context& c, uint64_t address, uint64_t bytes, uint32_t lane, uint32_t moment, uint8_t manner);
+  void access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes);
+  void conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address);
+  bool writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address);
+
+  void tick() {
+    warp_->clock = ++cta_->counter;
+    ++events_;
+  }
+  Knowledge published(uint32_t lane, bool after_fence);
+  Knowledge published_by_warp(uint32_t lanes);
+  void learn(uint32_t lane, const Knowledge& what) {
+    warp_->lane(lane).known.join(what);
+    ++events_;
+  }
+  void fence(const OpFacts& f, uint32_t lanes);
+  void order_by_flags(const OpFacts& f, const uint64_t* generic, uint32_t lanes, bool reads, bool writes);
+  uint64_t flag_key(uint64_t generic) const;
+
+  void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void bulk(Context& c, const Op& op, uint32_t pc);
+  void accumulators(const OpFacts& f, uint32_t pc);
+  bool crossed(const Moment& m) const;
+  void require_stay(Cta& cta);
+  void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
+  void add_work(Queue queue, uint32_t pc);
+  void commit(Queue queue);
+  void wait(Queue queue, uint32_t pending, bool all);
+
+  CtaState* owner_of(Context& c, uint64_t& offset);
+  const Flow& flow_of(uint32_t pc);
+  std::byte* poison_frame(Context& c);
+  uint32_t& source_of(Context& c, Place p);
+  uint32_t poisoned(Context& c, const Operand& operand);
+  void poison(Context& c, const Operand& operand, uint32_t lanes, uint32_t bad);
+  void foresee(Context& c, const Flow& flow);
+  bool same_instruction(uint32_t at) const;
+  void product(Context& c, const Flow& flow);
+  void settle(Context& c, const Op& op, const Flow& flow);
+  uint64_t missing(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
+  void holds(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane, uint64_t what);
+  void fills(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
+  void copies(Context& c, uint64_t to, uint64_t from, uint64_t bytes, uint32_t lane);
+  uint32_t new_source(uint64_t generic, uint32_t lane);
+  void used(Context& c, uint32_t source, uint32_t lane, const char* how);
+  void values_before(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
+  void load_values(Context& c, const Op& op, const OpFacts& f);
+  void store_values(Context& c, const Op& op, const OpFacts& f);
+  void load_tiles(Context& c, const Op& op);
+  void begin_local();
+  uint32_t of_warp_split_mask(Context& c);
+
+  Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
+  void name_memory(Access& access, uint64_t generic) const;
+  void add(Finding finding);
+
+  Checks checks_;
+  std::unordered_map<const Program*, Code> code_;
+  const Grid* grid_ = nullptr;
+  Code* running_ = nullptr;
+  History history_;
+  Shadow global_;
+  uint64_t epoch_ = 0;
+  std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
+  std::unordered_map<uint64_t, Flag> flags_;
+  std::unordered_map<uint64_t, Phase> phases_;  ///< by mbarrier
+  uint32_t at_ = 0;                             ///< the Op that was observed last
+  // The warp that executes.
+  const Cta* of_cta_ = nullptr;
+  const Warp* of_warp_ = nullptr;
+  Context* context_ = nullptr;
+  CtaState* cta_ = nullptr;
+  WarpState* warp_ = nullptr;
+  uint64_t events_ = 0;  ///< of knowledge: what was found ordered stays so until the warp changes
+  uint32_t ordered_moment_ = 0;
+  uint64_t ordered_at_ = UINT64_MAX;
+
+  // Values.
+  Validity device_;
+  std::vector<Source> sources_{Source()};
+  std::map<uint64_t, Access> heap_;
+  struct Foreseen {
+    bool valid = false, exact = false;
+    uint32_t bad = 0, source = 0;
+    std::vector<std::byte> frame;
+    std::vector<uint32_t> parts;
+  } foreseen_;
+  std::vector<std::byte> zeros_;
+
+  std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
+  std::vector<Finding> findings_;
+  std::map<std::string, size_t> known_;
+};
+
+}  // namespace simt::check

@@ -1,0 +1,61 @@
+#include "check/history.hpp"
+
+namespace simt::check {
+
+void History::clear() {
+  moments_.assign(1, {});
+  groups_.assign(1, {});
+  known_.clear();
+  last_ = 0;
+}
+
+uint32_t History::add(const Moment& moment) {
+  moments_.push_back(moment);
+  return static_cast<uint32_t>(moments_.size() - 1);
+}
+
+size_t History::Hash::operator()(const Group& g) const {
+  uint64_t hash = g.count;
+  for (uint32_t k = 0; k < g.count; ++k) {
+    hash = (hash ^ (uint64_t{g.moment[k]} << 5 | g.turn[k])) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+Stamp History::joined(Stamp s, std::array<std::pair<uint32_t, uint32_t>, most>& kept, uint32_t count,
+                      uint32_t moment, uint32_t lane) {
+  if (count == most) {
+    // Those of different CTAs, then of different warps, tell most about who must wait for whom.
+    const auto alike = [&](uint32_t a, uint32_t b) {
+      return moments_[a].cta != moments_[b].cta ? 0 : moments_[a].warp != moments_[b].warp ? 1 : 2;
+    };
+    uint32_t worst = most, likeness = 0;
+    for (uint32_t k = 1; k < most; ++k)
+      for (uint32_t j = 0; j < k; ++j)
+        if (const auto now = static_cast<uint32_t>(alike(kept[j].first, kept[k].first)); now > likeness) {
+          likeness = now;
+          worst = k;
+        }
+    for (uint32_t k = 0; k < most; ++k)
+      if (static_cast<uint32_t>(alike(kept[k].first, moment)) >= likeness) worst = most;
+    if (worst == most) return s;
+    kept[worst] = {moment, lane};
+  } else {
+    kept[count++] = {moment, lane};
+  }
+  Group g;
+  g.count = count;
+  for (uint32_t k = 0; k < count; ++k) {
+    g.moment[k] = kept[k].first;
+    g.turn[k] = static_cast<uint8_t>((kept[k].second - kept[0].second) & 31);
+  }
+  if (!(groups_[last_] == g)) {
+    const auto [at, is_new] = known_.try_emplace(g, static_cast<uint32_t>(groups_.size()));
+    if (is_new) groups_.push_back(g);
+    last_ = at->second;
+  }
+  return 1u << 31 | last_ << 5 | kept[0].second;
+}
+
+}  // namespace simt::check

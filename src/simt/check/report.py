@@ -1,0 +1,61 @@
+"""Findings as text and as SARIF, from which code hosts annotate lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from simt.formatting import plural
+from simt.version import __version__
+
+from .findings import REMEDIES, Access, Finding
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def show(findings: Sequence[Finding], write: Callable[[str], None], limit: int) -> None:
+    """Writes each finding, at most `limit`, and a last line with their number."""
+    for finding in findings[:limit]:
+        write(f"{finding}\n")
+    if len(findings) > limit:
+        write(f"{plural(len(findings) - limit, 'further finding')} not shown (--limit)")
+    write(plural(len(findings), "finding") if findings else "nothing found")
+
+
+def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
+    """A log of SARIF 2.1.0 with a result for each finding."""
+    kinds = sorted({finding.kind for finding in findings})
+    rules = [{"id": kind, "help": {"text": REMEDIES[kind]}} for kind in kinds]
+    driver = {"name": "simt check", "version": __version__, "rules": rules}
+    return {
+        "$schema": SARIF_SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": [_result(each) for each in findings]}],
+    }
+
+
+def _result(finding: Finding) -> dict[str, Any]:
+    weak = finding.kind == "race-weak" or finding.check == "leak"
+    found: dict[str, Any] = {
+        "ruleId": finding.kind,
+        "level": "warning" if weak else "error",
+        "message": {"text": f"{finding.message}. {finding.remedy}"},
+        "occurrenceCount": finding.count,
+    }
+    if finding.file:
+        found["locations"] = [{"physicalLocation": _place(finding.file, finding.line)}]
+    if finding.first is not None and finding.second is not None:
+        found["relatedLocations"] = [_related(finding.first)]
+    return found
+
+
+def _related(access: Access) -> dict[str, Any]:
+    return {
+        "physicalLocation": _place(access.file, access.line),
+        "message": {"text": f"{access.what} by {access.thread_text}"},
+    }
+
+
+def _place(file: str, line: int | None) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": file}}
+    return place if line is None else {**place, "region": {"startLine": line}}

@@ -1,0 +1,31 @@
+"""Threads exchange elements of shared memory without a barrier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import cuda, int32
+
+import simt
+from check.suite import integers, zeros
+
+
+def kernel(fault: bool) -> Callable[..., None]:
+    def reverse(x, y):  # type: ignore[no-untyped-def]
+        s = cuda.shared.array(64, int32)
+        t = cuda.threadIdx.x
+        s[t] = 0
+        cuda.syncthreads()
+        s[t] = x[t]  # other: race-shared
+        if not fault:
+            cuda.syncthreads()
+        y[t] = s[63 - t]  # fault: race-shared
+
+    return reverse
+
+
+def run(gpu: simt.GPU, fault: bool) -> list[tuple[Any, Any]]:
+    x, y = integers(64), zeros(64)
+    gpu.numba(kernel(fault), lineinfo=True)[1, 64](x, y)
+    return [(y, x[::-1])]

@@ -1,0 +1,117 @@
+"""Each fault of the suite is found and named at its line, and nothing is found in its mended twin."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import pytest
+
+import simt
+from check.suite import KINDS, Pair, Place, pairs
+from simt.cuda import toolkit
+from simt.errors import SimtError
+from simt.sass.disassembler import is_installed
+
+if not toolkit.toolkits():
+    pytest.skip("NVRTC's wheel is not installed", allow_module_level=True)
+
+ALL = list(pairs())
+CHECKER = importlib.util.find_spec("simt.check") is not None
+"""Without it, the pairs only compile and run, and the twins' values are compared."""
+NEEDS = {"triton": "triton", "numba": "numba_cuda"}
+"""Packages that the pairs of a folder need."""
+LIMIT = 20
+"""Seconds after which a program that would not end is stopped."""
+
+
+def each(machine_code: bool = False) -> pytest.MarkDecorator:
+    """Parametrises a test with the pairs, each as PTX and, if wanted, also as machine code."""
+    cases = []
+    for pair in ALL:
+        needs = NEEDS.get(pair.path.parent.name)
+        marks = [pytest.mark.slow] * ("slow" in pair.facts or needs is not None)
+        if needs is not None:
+            marks.append(
+                pytest.mark.skipif(
+                    importlib.util.find_spec(needs) is None, reason=f"{needs} is not installed"
+                )
+            )
+        cases.append(pytest.param(pair, "ptx", id=pair.name, marks=marks))
+        if machine_code and "ptx" not in pair.facts:
+            marks = [*marks, pytest.mark.slow]
+            cases.append(pytest.param(pair, "sass", id=f"{pair.name} in machine code", marks=marks))
+    return pytest.mark.parametrize(("pair", "code"), cases)
+
+
+def gpu_of(pair: Pair, code: str, **options: Any) -> simt.GPU:
+    if code == "sass" and not is_installed():
+        pytest.skip("nvdisasm is not installed")
+    options = {"functional": True, "set": {"sm.count": 4}, **options}
+    return simt.GPU(pair.gpu, code=code, **options)
+
+
+def findings(pair: Pair, code: str, fault: bool, reversed_warps: bool = False) -> list[Place]:
+    """What the checker finds in one of the two, which runs, and of which the twin's values are compared."""
+    made: list[simt.GPU] = []
+    options: dict[str, Any] = {"timeout": LIMIT} if fault else {}
+    if CHECKER:
+        options["check"] = "all" if "weak" in pair.facts else True
+
+    def make() -> simt.GPU:
+        made.append(gpu_of(pair, code, **options))
+        return made[-1]
+
+    with suppress(SimtError) if fault else nullcontext():
+        pair.run(make, fault, reversed_warps)
+    return [pair.place(one) for gpu in made for one in gpu.findings()] if CHECKER else []
+
+
+def require_fault(pair: Pair, found: list[Place]) -> None:
+    """Fails unless the fault is found, and nothing but what follows from it."""
+    if CHECKER:
+        assert any(pair.names_the_fault(place) for place in found), found
+        assert all(pair.allows(place) for place in found), found
+
+
+def test_every_kind_has_pairs() -> None:
+    assert len(ALL) >= 60
+    assert set(KINDS) == frozenset().union(*(pair.kinds for pair in ALL))
+    unknown = {kind for pair in ALL for mark in pair.marks for kind in mark.kinds} - set(KINDS)
+    assert not unknown
+
+
+@each()
+def test_marks_are_at_instructions(pair: Pair, code: str) -> None:
+    """The faulty kernel is one that a compiler has left in place."""
+    if pair.path.suffix != ".cu":
+        return
+    text = pair.load(gpu_of(pair, code), fault=True).ptx.text
+    line, lines = 0, set()
+    for one in text.splitlines():
+        if found := re.match(r"\s*\.loc\s+\d+ (\d+)", one):
+            line = int(found[1])
+        elif one.strip().endswith(";"):
+            lines.add(line)
+    wanted = {mark.line for mark in pair.marks if mark.role == "fault" and mark.line > pair.host_end}
+    assert wanted <= lines
+
+
+@each(machine_code=True)
+def test_the_fault_is_found(pair: Pair, code: str) -> None:
+    require_fault(pair, findings(pair, code, fault=True))
+
+
+@each(machine_code=True)
+def test_the_twin_is_right_and_nothing_is_found(pair: Pair, code: str) -> None:
+    assert not findings(pair, code, fault=False)
+
+
+@pytest.mark.slow
+@each()
+def test_warps_in_another_order(pair: Pair, code: str) -> None:
+    if pair.path.suffix == ".cu":
+        require_fault(pair, findings(pair, code, fault=True, reversed_warps=True))
+        assert not findings(pair, code, fault=False, reversed_warps=True)
