@@ -8,8 +8,9 @@ from simt.names import short_name, shortened
 
 
 def plural(n: int, noun: str) -> str:
-    """A number with its noun: `1 launch`, `2 launches`."""
-    return f"{n:,} {noun}{'es' * (n != 1)}"
+    """A number with its noun: `1 launch`, `2 launches`, `3 findings`."""
+    ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{n:,} {noun if n == 1 else noun + ending}"
 
 
 def percent(value: float | None, digits: int = 2) -> str:
