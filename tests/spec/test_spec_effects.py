@@ -176,6 +176,14 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
     "launch.dispatch_rate": [{"launch.dispatch_burst": 0}],
     "launch.dispatch_burst": [{"launch.dispatch_rate": 100}],
+    "launch.from_first_sm": [{**FETCHING, "sm.count": 3, "launch.max_concurrent_kernels": 1}],
+    "sm.front_end.instruction_cache.prefetch_latency": [
+        {
+            **FETCHING,
+            "sm.front_end.instruction_cache.l0_lines": 2,
+            "sm.front_end.instruction_cache.prefetch_lines": 2,
+        }
+    ],
     "sm.front_end.fetch_width": [COLLECTOR],
     "sm.front_end.instruction_cache.l1_miss_queue": [CONSTANTS],
     "sm.front_end.instruction_cache.l1.replacement": [
