@@ -44,7 +44,9 @@ def source_of(png: Path) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_made_of_its_parquet(frame: ModuleType, name: str) -> None:
     text = (PAPERS / f"{name}.md").read_text()
-    assert text == frame.page(paper(frame, name), draw=False), f"docs/papers/scripts/{name}.py --page writes it"
+    assert text == frame.page(paper(frame, name), draw=False), (
+        f"docs/papers/scripts/{name}.py --page writes it"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,7 +68,9 @@ def test_rows_say_when_and_where_they_were_measured(frame: ModuleType, name: str
         assert "cores" in about["machine"]
 
 
-def test_a_part_goes_on_where_it_was_stopped(frame: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_goes_on_where_it_was_stopped(
+    frame: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(frame, "WORK", tmp_path / "work")
     monkeypatch.setattr(frame, "PAPERS", tmp_path / "papers")
     monkeypatch.setattr(frame, "engine_hash", lambda: "engine")
@@ -92,4 +96,7 @@ def test_a_part_goes_on_where_it_was_stopped(frame: ModuleType, tmp_path: Path, 
     assert made == ["a", "b"] and own.frame("one")["key"].to_list() == ["a", "b"]
     text = frame.page(own)
     assert "2 rows of one" in text and "Not measured within" not in text
-    assert frame.digest(own.data("one")) in text and "| Table 1 | there | here | [One](#one); `own.py one` |" in text
+    assert (
+        frame.digest(own.data("one")) in text
+        and "| Table 1 | there | here | [One](#one); `own.py one` |" in text
+    )

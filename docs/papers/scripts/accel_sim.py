@@ -1,7 +1,8 @@
 """Accel-Sim (Khairy et al., ISCA 2020): its tables and figures on simt. See papers.py for the arguments.
 
 Machine code is that of pka.py's full simulations, and, for programs that those leave out, what
-docs/records/whole-programs.md has recorded. Configurations are those of a checkout of GPGPU-Sim (SIMT_GPGPUSIM).
+docs/records/whole-programs.md has recorded. Configurations are those of a checkout of GPGPU-Sim
+(SIMT_GPGPUSIM).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ _RECORDED = re.compile(r"^\| [\w.-]+ \| `([^`]+)` \| [\d,]+ \| ([\d,]+) \| [+-]"
 TABLES = {"GPGPU-Sim 3.x": "gpgpu-sim", "Accel-Sim, PTX": "ptx", "Accel-Sim": "sass"}
 """What the paper's table VIII says."""
 SIMT = ("simt, PTX", "simt")
-READS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 HITS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"
 PLAIN = "hits without those on a sector that is being loaded"
 
@@ -55,7 +54,9 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
     """Every row of the table that has a recipe."""
     launches = PKA.frame("launches")
     simulated = dict(launches.group_by("program").agg(pl.sum("cycles")).iter_rows())
-    recorded = {name: float(cycles.replace(",", "")) for name, cycles in _RECORDED.findall(RECORD.read_text())}
+    recorded = {
+        name: float(cycles.replace(",", "")) for name, cycles in _RECORDED.findall(RECORD.read_text())
+    }
     tables = {label: published(name) for label, name in TABLES.items()}
     found: Rows = []
     for row in rows():
@@ -73,13 +74,19 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
             ptx = steps.rows(f"{recipe.program}, PTX", make)
         found.append(
             {
-                "suite": recipe.suite, "program": recipe.program, "use": recipe.use, "unclear": recipe.not_counted,
-                "silicon": row.measured, **{label: of.get(key) for label, of in tables.items()},
+                "suite": recipe.suite,
+                "program": recipe.program,
+                "use": recipe.use,
+                "unclear": recipe.not_counted,
+                "silicon": row.measured,
+                **{label: of.get(key) for label, of in tables.items()},
                 "simt, PTX": float(ptx[0]["cycles"]) if ptx else None,
-                "simt": float(simulated[recipe.program]) if recipe.program in simulated else recorded.get(recipe.program),
+                "simt": float(simulated[recipe.program])
+                if recipe.program in simulated
+                else recorded.get(recipe.program),
                 "from": "" if recipe.program in simulated else RECORDED if recipe.program in recorded else "",
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(found, infer_schema_length=None)
 
 
@@ -95,7 +102,9 @@ def agreement(frame: pl.DataFrame, column: str) -> list[object]:
     return [len(mine), percent(ratio.mean()), f"{r:.3f}"]
 
 
-def correlation(frame: pl.DataFrame, x: str, columns: dict[str, tuple[str, str]], labels: tuple[str, str]) -> Figure:
+def correlation(
+    frame: pl.DataFrame, x: str, columns: dict[str, tuple[str, str]], labels: tuple[str, str]
+) -> Figure:
     figure, axes = plt.subplots(figsize=(5.2, 4.4))
     low, high = float(frame[x].min()) / 1.5, float(frame[x].max()) * 1.5  # type: ignore[arg-type]
     axes.plot([low, high], [low, high], color="grey", lw=0.6)
@@ -116,30 +125,59 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
     for row in frame.sort("suite", "program").iter_rows(named=True):
         cells = [off(row[column], row["silicon"]) for column in columns]
         cells[-1] += f" ({row['from']})" if row["from"] else ""
-        lines.append([row["suite"], f"`{row['program']}`", f"{row['silicon']:,.0f}", *cells,
-                      "no" if row["unclear"] else "yes"])  # fmt: skip
+        lines.append(
+            [
+                row["suite"],
+                f"`{row['program']}`",
+                f"{row['silicon']:,.0f}",
+                *cells,
+                "no" if row["unclear"] else "yes",
+            ]
+        )
     now = frame.filter((pl.col("from") == "") & pl.col("simt").is_not_null())
     both = frame.filter(pl.col("simt").is_not_null() & pl.col("simt, PTX").is_not_null())
     summary = [[column, *agreement(frame, column)] for column in columns]
     summary.append(["simt, without recorded rows", *agreement(now, "simt")])
     summary += [[f"{column}, the same rows", *agreement(now, column)] for column in TABLES]
     return (
-        f"{len(frame)} programs of the table's rows have a recipe. *simt* is machine code, measured at the commit of "
-        f"[PKA's page](pka.md#launches); rows with a commit in brackets are [recorded](../records/whole-programs.md) ones of "
-        "an earlier model. A row that is not certain does not count: Accel-Sim's list has several inputs for it, or it "
+        f"{len(frame)} programs of the table's rows have a recipe. *simt* is machine code, measured at "
+        f"the commit of "
+        f"[PKA's page](pka.md#launches); rows with a commit in brackets are "
+        f"[recorded](../records/whole-programs.md) ones of "
+        "an earlier model. A row that is not certain does not count: Accel-Sim's list has several inputs "
+        "for it, or it "
         "launches another number of kernels.\n\n"
         + table(["suite", "program", "cycles on silicon", *columns, "certain?"], lines)
         + "\nOver the rows that are certain:\n\n"
         + table(["", "rows", "mean error", "r"], summary)
-        + "\nThe paper, over 80 programs: GPGPU-Sim 3.x 94 %, Accel-Sim in PTX mode 34 %, Accel-Sim 15 %. Which rows nobody "
+        + "\nThe paper, over 80 programs: GPGPU-Sim 3.x 94 %, Accel-Sim in PTX mode 34 %, Accel-Sim 15 %. "
+        "Which rows nobody "
         "had seen while the model was made is in the [record](../records/whole-programs.md).\n\n"
-        + section.plot("figure-4", "Cycles on silicon and simulated", lambda: correlation(
-            frame, "silicon", {"GPGPU-Sim 3.x": ("x", "orange"), "Accel-Sim": ("+", "aqua"), "simt": ("o", "blue")},
-            ("cycles on a V100", "simulated cycles")))
-        + (section.plot("figure-5", "PTX against machine code", lambda: correlation(
-            both, "silicon", {"simt, PTX": ("x", "orange"), "simt": ("o", "blue")},
-            ("cycles on a V100", "simulated cycles"))) if len(both) else "")
-    )  # fmt: skip
+        + section.plot(
+            "figure-4",
+            "Cycles on silicon and simulated",
+            lambda: correlation(
+                frame,
+                "silicon",
+                {"GPGPU-Sim 3.x": ("x", "orange"), "Accel-Sim": ("+", "aqua"), "simt": ("o", "blue")},
+                ("cycles on a V100", "simulated cycles"),
+            ),
+        )
+        + (
+            section.plot(
+                "figure-5",
+                "PTX against machine code",
+                lambda: correlation(
+                    both,
+                    "silicon",
+                    {"simt, PTX": ("x", "orange"), "simt": ("o", "blue")},
+                    ("cycles on a V100", "simulated cycles"),
+                ),
+            )
+            if len(both)
+            else ""
+        )
+    )
 
 
 def measure_counters(steps: Steps) -> pl.DataFrame:
@@ -153,16 +191,33 @@ def measure_counters(steps: Steps) -> pl.DataFrame:
                 raise NotMeasured(run.why)
             launches = compared_launches(timed_launches(run.result, row.recipe), row.recipe)
             about = {"program": row.recipe.program}
-            rows_ = [{**about, "counter": "cycles", "silicon": row.measured,
-                      "simt": float(np.mean([launch.cycles for launch in launches]))}]  # fmt: skip
+            rows_ = [
+                {
+                    **about,
+                    "counter": "cycles",
+                    "silicon": row.measured,
+                    "simt": float(np.mean([launch.cycles for launch in launches])),
+                }
+            ]
             for name, value in row.counters.items():
-                rows_.append({**about, "counter": name, "silicon": value,
-                              "simt": float(np.mean([launch.counters[name] or 0 for launch in launches]))})  # fmt: skip
+                rows_.append(
+                    {
+                        **about,
+                        "counter": name,
+                        "silicon": value,
+                        "simt": float(np.mean([launch.counters[name] or 0 for launch in launches])),
+                    }
+                )
             plain = np.mean([launch.l1.get("global_read", {}).get("hit", 0) for launch in launches])
-            return [*rows_, {**about, "counter": PLAIN, "silicon": row.counters.get(HITS, 0.0), "simt": float(plain)}]
+            return [
+                *rows_,
+                {**about, "counter": PLAIN, "silicon": row.counters.get(HITS, 0.0), "simt": float(plain)},
+            ]
 
         found += steps.rows(row.recipe.program, make)
-    return pl.DataFrame(found, schema={"program": pl.String, "counter": pl.String, "silicon": pl.Float64, "simt": pl.Float64})
+    return pl.DataFrame(
+        found, schema={"program": pl.String, "counter": pl.String, "silicon": pl.Float64, "simt": pl.Float64}
+    )
 
 
 def nrmse(silicon: Sequence[float], simulated: Sequence[float]) -> float | None:
@@ -176,15 +231,30 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
     for counter in frame["counter"].unique(maintain_order=True):
         mine = frame.filter(counter=counter)
         error = nrmse(mine["silicon"].to_list(), mine["simt"].to_list())
-        r = np.corrcoef(mine["silicon"], mine["simt"])[0, 1] if mine["silicon"].std() and mine["simt"].std() else None
-        lines.append([f"`{counter}`" if "__" in counter else counter, len(mine), "" if error is None else f"{error:.2f}",
-                      "" if r is None else f"{r:.2f}"])  # fmt: skip
+        r = (
+            np.corrcoef(mine["silicon"], mine["simt"])[0, 1]
+            if mine["silicon"].std() and mine["simt"].std()
+            else None
+        )
+        lines.append(
+            [
+                f"`{counter}`" if "__" in counter else counter,
+                len(mine),
+                "" if error is None else f"{error:.2f}",
+                "" if r is None else f"{r:.2f}",
+            ]
+        )
 
     def draw() -> Figure:
-        shown = [c for c in frame["counter"].unique(maintain_order=True) if frame.filter(counter=c)["silicon"].sum()]
+        shown = [
+            c
+            for c in frame["counter"].unique(maintain_order=True)
+            if frame.filter(counter=c)["silicon"].sum()
+        ]
         columns = 4
-        figure, plots = plt.subplots(-(-len(shown) // columns), columns, figsize=(11, 2.7 * -(-len(shown) // columns)),
-                                     squeeze=False)  # fmt: skip
+        figure, plots = plt.subplots(
+            -(-len(shown) // columns), columns, figsize=(11, 2.7 * -(-len(shown) // columns)), squeeze=False
+        )
         for axes in plots.ravel()[len(shown) :]:
             axes.remove()
         for axes, counter in zip(plots.ravel(), shown, strict=False):
@@ -202,13 +272,16 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
         return figure
 
     return (
-        "Kernels of CUDA's samples with published counters of a V100 (Accel-Sim's repository, AccelWattch). NRMSE is the "
-        "paper's: root of the mean squared error over the mean. The last row is the other way of counting hits in the L1: "
-        "simt's counter takes a load that finds its sector's tag present while it is being loaded for a hit, as Accel-Sim "
+        "Kernels of CUDA's samples with published counters of a V100 (Accel-Sim's repository, "
+        "AccelWattch). NRMSE is the "
+        "paper's: root of the mean squared error over the mean. The last row is the other way of counting "
+        "hits in the L1: "
+        "simt's counter takes a load that finds its sector's tag present while it is being loaded for a "
+        "hit, as Accel-Sim "
         "does with `HIT_RESERVED`.\n\n"
         + table(["counter", "kernels", "NRMSE", "r"], lines)
-        + "\nThe paper, Accel-Sim: L1 requests 0.00, L1 hit ratio 0.76, L2 reads 0.03, L2 read hits 0.47, DRAM reads 0.92.\n\n"
-        + section.plot("counters", "Counters of the V100 and simulated", draw)
+        + "\nThe paper, Accel-Sim: L1 requests 0.00, L1 hit ratio 0.76, L2 reads 0.03, L2 read hits 0.47, "
+        "DRAM reads 0.92.\n\n" + section.plot("counters", "Counters of the V100 and simulated", draw)
     )
 
 
@@ -216,11 +289,18 @@ def measure_configurations(steps: Steps) -> pl.DataFrame:
     """Every configuration of a checkout of GPGPU-Sim."""
 
     def make() -> Rows:
-        folder = Path(os.environ.get("SIMT_GPGPUSIM", ROOT.parent / "src" / "gpgpu-sim_distribution")) / "configs"
+        folder = (
+            Path(os.environ.get("SIMT_GPGPUSIM", ROOT.parent / "src" / "gpgpu-sim_distribution")) / "configs"
+        )
         found: Rows = []
         for file in sorted(folder.glob("*/*/gpgpusim.config")):
             trace = file.with_name("trace.config")
-            row: dict[str, Any] = {"folder": file.parent.parent.name, "name": file.parent.name, "why": "", "sms": 0}
+            row: dict[str, Any] = {
+                "folder": file.parent.parent.name,
+                "name": file.parent.name,
+                "why": "",
+                "sms": 0,
+            }
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
@@ -229,8 +309,10 @@ def measure_configurations(steps: Steps) -> pl.DataFrame:
                     row["why"] = str(error).replace(f"{file}: ", "").replace(f"{file}:", "line ")
             found.append({**row, "warnings": len(caught)})
         if not found:
-            raise NotMeasured(f"{folder}: no configurations; SIMT_GPGPUSIM names a checkout of "
-                              "accel-sim/gpgpu-sim_distribution")  # fmt: skip
+            raise NotMeasured(
+                f"{folder}: no configurations; SIMT_GPGPUSIM names a checkout of "
+                "accel-sim/gpgpu-sim_distribution"
+            )
         return found
 
     return pl.DataFrame(steps.rows("configurations", make), infer_schema_length=None)
@@ -238,16 +320,25 @@ def measure_configurations(steps: Steps) -> pl.DataFrame:
 
 def show_configurations(section: Section, frame: pl.DataFrame) -> str:
     lines = [
-        [f"`{row['folder']}/{row['name']}`", f"imported, {row['sms']} SMs, {row['warnings']} warnings" if row["sms"] else
-         f"refused: {row['why']}"]
+        [
+            f"`{row['folder']}/{row['name']}`",
+            f"imported, {row['sms']} SMs, {row['warnings']} warnings"
+            if row["sms"]
+            else f"refused: {row['why']}",
+        ]
         for row in frame.iter_rows(named=True)
-    ]  # fmt: skip
+    ]
     return (
-        "`simt gpus import gpgpusim.config trace.config` ([add a GPU](../add-a-gpu.md)) on the configurations of "
-        "accel-sim/gpgpu-sim_distribution. What the engine cannot express is refused, by the option's name; the rest is "
-        "imported, and options without an equivalent are warnings. Of a GTX 1080 Ti there is no configuration, but of a GTX "
-        "1080. Why the older ones are refused: DRAM that moves 64 bytes a burst, where simt's sectors have 32; SMs without "
-        "an L1; a set index of an older form for caches of 64 sets.\n\n" + table(["configuration", "outcome"], lines)
+        "`simt gpus import gpgpusim.config trace.config` ([add a GPU](../add-a-gpu.md)) on the "
+        "configurations of "
+        "accel-sim/gpgpu-sim_distribution. What the engine cannot express is refused, by the option's "
+        "name; the rest is "
+        "imported, and options without an equivalent are warnings. Of a GTX 1080 Ti there is no "
+        "configuration, but of a GTX "
+        "1080. Why the older ones are refused: DRAM that moves 64 bytes a burst, where simt's sectors "
+        "have 32; SMs without "
+        "an L1; a set index of an older form for caches of 64 sets.\n\n"
+        + table(["configuration", "outcome"], lines)
     )
 
 
@@ -255,43 +346,90 @@ ACCEL_SIM = Paper(
     name="accel-sim",
     title="Accel-Sim, table by table",
     about="""
-Khairy et al., "Accel-Sim: An Extensible Simulation Framework for Validated GPU Modeling", ISCA 2020. How programs are
-compared is described in [whole programs](../whole-programs.md), and simt against Accel-Sim itself, trace by trace, in
-[accuracy](../records/accuracy.md) and [speed](../records/speed.md).
+Khairy et al., "Accel-Sim: An Extensible Simulation Framework for Validated GPU Modeling", ISCA 2020. How
+programs are compared is described in [whole programs](../whole-programs.md), and simt against Accel-Sim
+itself, trace by trace, in [accuracy](../records/accuracy.md) and [speed](../records/speed.md).
 """,
     items=(
-        Item("Table I", "simulators, their accuracy and speed", "[accuracy](../records/accuracy.md), [speed](../records/speed.md)"),
-        Item("Figures 1, 2; Table II", "the flow, the model, the instructions", "[architecture](../../ARCHITECTURE.md), [the "
-             "timing model](../model/README.md)"),
-        Item("Figure 3", "a microbenchmark of the L1", "[microbenchmarks](../microbenchmarks.md): `simt bench run`"),
+        Item(
+            "Table I",
+            "simulators, their accuracy and speed",
+            "[accuracy](../records/accuracy.md), [speed](../records/speed.md)",
+        ),
+        Item(
+            "Figures 1, 2; Table II",
+            "the flow, the model, the instructions",
+            "[architecture](../../ARCHITECTURE.md), [the timing model](../model/README.md)",
+        ),
+        Item(
+            "Figure 3",
+            "a microbenchmark of the L1",
+            "[microbenchmarks](../microbenchmarks.md): `simt bench run`",
+        ),
         Item("Table III", "workloads", "those that have a recipe", "programs"),
-        Item("Tables IV, VI", "four generations; GPGPU-Sim 3.x against Accel-Sim", "`simt gpus compare titan titanx`; "
-             "`simt gpus show qv100-accelsim --sources`"),
+        Item(
+            "Tables IV, VI",
+            "four generations; GPGPU-Sim 3.x against Accel-Sim",
+            "`simt gpus compare titan titanx`; `simt gpus show qv100-accelsim --sources`",
+        ),
         Item("Table V, Volta", "error of a generation", "all programs", "programs"),
-        Item("Table V, Turing", "error of a generation", "other programs on an RTX 2060: "
-             "[whole programs](../records/whole-programs.md#results)"),
-        Item("Table V, Kepler and Pascal", "error of a generation", "published microbenchmarks: `simt gpus errors titan`, "
-             "`simt gpus errors titanx`. **No table of whole kernels on either card was found**, so their error on programs "
-             "is unknown"),
+        Item(
+            "Table V, Turing",
+            "error of a generation",
+            "other programs on an RTX 2060: [whole programs](../records/whole-programs.md#results)",
+        ),
+        Item(
+            "Table V, Kepler and Pascal",
+            "error of a generation",
+            "published microbenchmarks: `simt gpus errors titan`, "
+            "`simt gpus errors titanx`. **No table of whole kernels on either card was found**, so their "
+            "error on programs "
+            "is unknown",
+        ),
         Item("Table VII, Figures 4b to 4h", "counters", "kernels whose counters are published", "counters"),
-        Item("Table VIII, Figure 4a", "cycles, program by program", "the same, with GPGPU-Sim's and Accel-Sim's figures",
-             "programs"),
-        Item("Figure 5", "PTX against machine code", "the same, shorter programs; more in [machine code and "
-             "PTX](../machine-code-and-ptx.md)", "programs"),
-        Item("Figure 6", "DeepBench", "cannot be had: machine code of cuDNN and cuBLAS, without traces or sources"),
+        Item(
+            "Table VIII, Figure 4a",
+            "cycles, program by program",
+            "the same, with GPGPU-Sim's and Accel-Sim's figures",
+            "programs",
+        ),
+        Item(
+            "Figure 5",
+            "PTX against machine code",
+            "the same, shorter programs; more in [machine code and PTX](../machine-code-and-ptx.md)",
+            "programs",
+        ),
+        Item(
+            "Figure 6",
+            "DeepBench",
+            "cannot be had: machine code of cuDNN and cuBLAS, without traces or sources",
+        ),
         Item("Figure 7", "bandwidth of caches and memory", "`simt gpus errors qv100`, `simt bench run`"),
-        Item("Figure 8", "reservation failures of the L1", "[case study](../case-studies.md#l1-reservation-failures)"),
+        Item(
+            "Figure 8",
+            "reservation failures of the L1",
+            "[case study](../case-studies.md#l1-reservation-failures)",
+        ),
         Item("Figure 9", "FR-FCFS against FCFS", "[case study](../case-studies.md#dram-scheduling)"),
-        Item("Configurations", "a model of any GPU from files", "GPGPU-Sim's own, imported or refused", "configurations"),
-        Item("New execution units", "from the configuration alone", "[opcode tables](../opcode-tables.md) map opcodes to the "
-             "units there are; a unit of one's own name is refused"),
+        Item(
+            "Configurations",
+            "a model of any GPU from files",
+            "GPGPU-Sim's own, imported or refused",
+            "configurations",
+        ),
+        Item(
+            "New execution units",
+            "from the configuration alone",
+            "[opcode tables](../opcode-tables.md) map opcodes to the "
+            "units there are; a unit of one's own name is refused",
+        ),
     ),
     parts=(
         Part("programs", "The V100, program by program", measure_programs, show_programs, 8),
         Part("counters", "Counters", measure_counters, show_counters, 4),
         Part("configurations", "Configurations of GPGPU-Sim", measure_configurations, show_configurations),
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     main(ACCEL_SIM)

@@ -1,6 +1,8 @@
-"""Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU Simulator" (2018): its figures on simt.
+"""Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU Simulator" (2018): its figures on
+simt.
 
-See papers.py for the arguments. LeNet classifies images in MNIST's format if SIMT_MNIST names a folder that has
+See papers.py for the arguments. LeNet classifies images in MNIST's format if SIMT_MNIST names a folder that
+has
 t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, else the digits of scikit-learn, enlarged to 28 x 28.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import struct
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +65,16 @@ def show_convolutions(section: Section, frame: pl.DataFrame) -> str:
             by = {row["direction"]: row for row in mine.iter_rows(named=True)}
             forward = by["forward"]
             lines.append(
-                [f"`{problem}`", f"`{algorithm}`", *(f"{by[d]['cycles']:,}" for d in DIRECTIONS), f"{forward['ipc']:.2f}",
-                 f"{forward['dram_bytes'] / 1e6:.2f}", f"{forward['dram_utilisation'] or 0:.1f} %",
-                 f"{max(r['error'] for r in by.values()):.0e}"]
-            )  # fmt: skip
+                [
+                    f"`{problem}`",
+                    f"`{algorithm}`",
+                    *(f"{by[d]['cycles']:,}" for d in DIRECTIONS),
+                    f"{forward['ipc']:.2f}",
+                    f"{forward['dram_bytes'] / 1e6:.2f}",
+                    f"{forward['dram_utilisation'] or 0:.1f} %",
+                    f"{max(r['error'] for r in by.values()):.0e}",
+                ]
+            )
 
     def draw() -> Figure:
         problems = frame["problem"].unique(maintain_order=True).to_list()
@@ -75,7 +84,13 @@ def show_convolutions(section: Section, frame: pl.DataFrame) -> str:
             names = [name for name in ALGORITHMS if len(mine.filter(algorithm=name))]
             for k, (direction, colour) in enumerate(zip(DIRECTIONS, SERIES.values(), strict=False)):
                 values = [mine.filter(algorithm=n, direction=direction)["cycles"][0] / 1e3 for n in names]
-                axes.bar(np.arange(len(names)) + 0.27 * (k - 1), values, 0.27, color=colour, label=direction.replace("_", " "))
+                axes.bar(
+                    np.arange(len(names)) + 0.27 * (k - 1),
+                    values,
+                    0.27,
+                    color=colour,
+                    label=direction.replace("_", " "),
+                )
             axes.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=7)
             axes.set_title(problem, fontsize=9)
         plots[0, 0].set_ylabel("thousand cycles")
@@ -84,17 +99,34 @@ def show_convolutions(section: Section, frame: pl.DataFrame) -> str:
         return figure
 
     return (
-        f"Cycles on `{CARD}` from cold caches; IPC per SM, DRAM and the error of values are of the forward convolution and of "
-        "all three. `lenet-1` and `lenet-2` are LeNet's convolutions for one image of MNIST, `tiny` has 4 channels of 14 x "
-        "14. [Convolution algorithms](../convolution.md) has a layer on which all run, DRAM by bank over time, and what "
-        "limits each. Of cuDNN's list these are written: FFT, FFT tiling, implicit GEMM, Winograd and Winograd non-fused, in "
-        "all directions; explicit GEMM and the numbered algorithms 0, 1 and 3 are not, as cuDNN does not say what they "
+        f"Cycles on `{CARD}` from cold caches; IPC per SM, DRAM and the error of values are of the "
+        f"forward convolution and of "
+        "all three. `lenet-1` and `lenet-2` are LeNet's convolutions for one image of MNIST, `tiny` has 4 "
+        "channels of 14 x "
+        "14. [Convolution algorithms](../convolution.md) has a layer on which all run, DRAM by bank over "
+        "time, and what "
+        "limits each. Of cuDNN's list these are written: FFT, FFT tiling, implicit GEMM, Winograd and "
+        "Winograd non-fused, in "
+        "all directions; explicit GEMM and the numbered algorithms 0, 1 and 3 are not, as cuDNN does not "
+        "say what they "
         "do.\n\n"
-        + table(["layer", "algorithm", "forward", "backward data", "backward filter", "IPC", "DRAM MB", "DRAM utilisation",
-                 "error"], lines)
+        + table(
+            [
+                "layer",
+                "algorithm",
+                "forward",
+                "backward data",
+                "backward filter",
+                "IPC",
+                "DRAM MB",
+                "DRAM utilisation",
+                "error",
+            ],
+            lines,
+        )
         + "\n"
         + section.plot("convolutions", "Cycles of each algorithm and direction", draw)
-    )  # fmt: skip
+    )
 
 
 class BySm(Controller):
@@ -149,13 +181,15 @@ def over_time(algorithm: str, problem: str) -> Rows:
         for i, end in enumerate(activity.end):
             for b in range(len(BINS) - 1):
                 issued = int(activity.issued[i, which[: activity.issued.shape[1]] == b].sum())
-                found.append({**about, "kind": "lanes", "cycle": int(end), "which": b, "value": float(issued)})
+                found.append(
+                    {**about, "kind": "lanes", "cycle": int(end), "which": b, "value": float(issued)}
+                )
     return found
 
 
 def show_time(section: Section, frame: pl.DataFrame) -> str:
     algorithms = frame["algorithm"].unique(maintain_order=True).to_list()
-    labels = [f"W{low + 1}-{high}" if low + 1 < high else f"W{high}" for low, high in zip(BINS, BINS[1:], strict=False)]
+    labels = [f"W{low + 1}-{high}" if low + 1 < high else f"W{high}" for low, high in pairwise(BINS)]
 
     def sms() -> Figure:
         figure, plots = plt.subplots(len(algorithms), 1, figsize=(9, 2.3 * len(algorithms)), squeeze=False)
@@ -185,7 +219,15 @@ def show_time(section: Section, frame: pl.DataFrame) -> str:
             for b, (label, colour) in enumerate(zip(labels, SERIES.values(), strict=False)):
                 part = dict(sums.filter(which=b).select("cycle", "value").iter_rows())
                 values = np.array([part.get(c, 0.0) for c in cycles]) / INTERVAL
-                axes.bar(cycles / 1e3, values, INTERVAL / 1e3, bottom=bottom, color=colour, label=label, align="edge")
+                axes.bar(
+                    cycles / 1e3,
+                    values,
+                    INTERVAL / 1e3,
+                    bottom=bottom,
+                    color=colour,
+                    label=label,
+                    align="edge",
+                )
                 bottom += values
             axes.set_title(algorithm, fontsize=8)
             axes.set_ylabel("issued per cycle")
@@ -200,13 +242,18 @@ def show_time(section: Section, frame: pl.DataFrame) -> str:
         mine = frame.filter(algorithm=algorithm, kind="lanes")
         total = mine["value"].sum()
         shares = [mine.filter(which=b)["value"].sum() / total for b in range(len(labels))]
-        lines.append([f"`{algorithm}`", mine["launch"].n_unique(), *(f"{100 * share:.1f} %" for share in shares)])
+        lines.append(
+            [f"`{algorithm}`", mine["launch"].n_unique(), *(f"{100 * share:.1f} %" for share in shares)]
+        )
     return (
-        f"Forward convolutions of `tiny` on `{CARD}`. IPC of each SM over time: launches with few CTAs leave SMs empty, which "
+        f"Forward convolutions of `tiny` on `{CARD}`. IPC of each SM over time: launches with few CTAs "
+        f"leave SMs empty, which "
         "a mean hides.\n\n"
         + section.plot("sms", "IPC of each SM over time", sms)
-        + "\nWarp instructions issued on the whole GPU in each cycle, by active lanes. An instruction is in the bin of its "
-        "mean lanes over the launch: the timeline counts the issues of each instruction, not the lanes of each issue.\n\n"
+        + "\nWarp instructions issued on the whole GPU in each cycle, by active lanes. An instruction is "
+        "in the bin of its "
+        "mean lanes over the launch: the timeline counts the issues of each instruction, not the lanes of "
+        "each issue.\n\n"
         + section.plot("lanes", "Issue by active lanes over time", lanes)
         + "\n"
         + table(["algorithm", "launches", *labels], lines)
@@ -214,11 +261,14 @@ def show_time(section: Section, frame: pl.DataFrame) -> str:
 
 
 def idx(path: Path) -> npt.NDArray[np.uint8]:
-    """An array in MNIST's format: two zeros, type 8 (bytes), the number of dimensions, and each, big-endian."""
+    """An array in MNIST's format: two zeros, type 8 (bytes), the number of dimensions, and each, "
+    "big-endian."""
     data = path.read_bytes()
     zero, kind, dimensions = struct.unpack(">HBB", data[:4])
     if zero or kind != 8:
-        raise ValueError(f"{path}: begins with {data[:4].hex()}, expected 0000 08 and the number of dimensions")
+        raise ValueError(
+            f"{path}: begins with {data[:4].hex()}, expected 0000 08 and the number of dimensions"
+        )
     shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
     return np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
 
@@ -249,9 +299,15 @@ def measure_lenet(steps: Steps) -> pl.DataFrame:
         torch.manual_seed(0)
         nn = torch.nn
         model = nn.Sequential(
-            nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 500),
-            nn.ReLU(), nn.Linear(500, 10),
-        )  # fmt: skip
+            nn.Conv2d(1, 20, 5),
+            nn.MaxPool2d(2),
+            nn.Conv2d(20, 50, 5),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(800, 500),
+            nn.ReLU(),
+            nn.Linear(500, 10),
+        )
         x, y, source = images()
         pixels, labels = torch.from_numpy(x), torch.from_numpy(y)
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
@@ -270,11 +326,22 @@ def measure_lenet(steps: Steps) -> pl.DataFrame:
         found: Rows = []
         for launch in gpu.result().launches:
             joules = {name: float(value) for name, value in parts(launch).items()}
-            found.append({"launch": launch.index, "name": launch.name, "operator": launch.annotation, "cycles": launch.cycles,
-                          "instructions": launch.warp_instructions, "joules": joules, "source": source,
-                          "labels": labels[test].tolist(), "ours": ours.argmax(1).tolist(),
-                          "theirs": theirs.argmax(1).tolist(), "accuracy": accuracy,
-                          "difference": float((ours - theirs).abs().max())})  # fmt: skip
+            found.append(
+                {
+                    "launch": launch.index,
+                    "name": launch.name,
+                    "operator": launch.annotation,
+                    "cycles": launch.cycles,
+                    "instructions": launch.warp_instructions,
+                    "joules": joules,
+                    "source": source,
+                    "labels": labels[test].tolist(),
+                    "ours": ours.argmax(1).tolist(),
+                    "theirs": theirs.argmax(1).tolist(),
+                    "accuracy": accuracy,
+                    "difference": float((ours - theirs).abs().max()),
+                }
+            )
         return found
 
     return pl.DataFrame(steps.rows("lenet", make), infer_schema_length=None)
@@ -291,7 +358,13 @@ def parts(launch: Any) -> dict[str, float]:
 def show_lenet(section: Section, frame: pl.DataFrame) -> str:
     first, total = frame.row(0, named=True), frame["cycles"].sum()
     lines = [
-        [row["launch"], f"`{row['name'][:60]}`", row["operator"], f"{row['cycles']:,}", f"{100 * row['cycles'] / total:.1f} %"]
+        [
+            row["launch"],
+            f"`{row['name'][:60]}`",
+            row["operator"],
+            f"{row['cycles']:,}",
+            f"{100 * row['cycles'] / total:.1f} %",
+        ]
         for row in frame.iter_rows(named=True)
     ]
     energies: dict[str, float] = {}
@@ -300,18 +373,26 @@ def show_lenet(section: Section, frame: pl.DataFrame) -> str:
             energies[name] = energies.get(name, 0.0) + (value or 0.0)
     every = sum(energies.values())
     text = (
-        f"LeNet (20 and 50 filters of 5 x 5, 500 units), trained for 60 steps by PyTorch on the CPU ({first['source']}; "
-        f"{100 * first['accuracy']:.0f} % of 200 other images right), classifies {IMAGES} of these on `{CARD}`, as the "
-        f"paper's MNIST does: labels {first['labels']}, here {first['ours']}, PyTorch {first['theirs']}; the largest "
+        f"LeNet (20 and 50 filters of 5 x 5, 500 units), trained for 60 steps by PyTorch on the CPU "
+        f"({first['source']}; "
+        f"{100 * first['accuracy']:.0f} % of 200 other images right), classifies {IMAGES} of these on "
+        f"`{CARD}`, as the "
+        f"paper's MNIST does: labels {first['labels']}, here {first['ours']}, PyTorch {first['theirs']}; "
+        f"the largest "
         f"difference of a score is {first['difference']:.0e}. {len(frame)} launches, {total:,} cycles:\n\n"
         + table(["launch", "kernel", "operator", "cycles", "share"], lines)
     )
     if every:
         text += (
             "\nEnergy by part (Figure 8; the paper: core 65 %, idle 25 % on a GTX 1050, by GPUWattch):\n\n"
-            + table(["part", "share"], [[name, f"{100 * value / every:.1f} %"]
-                                        for name, value in sorted(energies.items(), key=lambda item: -item[1])])
-        )  # fmt: skip
+            + table(
+                ["part", "share"],
+                [
+                    [name, f"{100 * value / every:.1f} %"]
+                    for name, value in sorted(energies.items(), key=lambda item: -item[1])
+                ],
+            )
+        )
     return text
 
 
@@ -319,20 +400,39 @@ LEW = Paper(
     name="lew",
     title="Machine learning on GPGPU-Sim",
     about="""
-J. Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU Simulator", 2018, figure by figure. The text at
-hand ends before most figures of its case study, which are named after what it says of them.
+J. Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU Simulator", 2018, figure by
+figure. The text at hand ends before most figures of its case study, which are named after what it says of
+them.
 """,
     items=(
-        Item("Figure 1", "how cuDNN's PTX reaches the simulator", "[exec](../exec.md), [PyTorch](../pytorch.md)"),
-        Item("Figures 2, 3", "finding the kernel and instruction that differ", "[debugging](../functional/debugging.md): two "
-             "executions are compared, launch by launch and instruction by instruction"),
+        Item(
+            "Figure 1",
+            "how cuDNN's PTX reaches the simulator",
+            "[exec](../exec.md), [PyTorch](../pytorch.md)",
+        ),
+        Item(
+            "Figures 2, 3",
+            "finding the kernel and instruction that differ",
+            "[debugging](../functional/debugging.md): two "
+            "executions are compared, launch by launch and instruction by instruction",
+        ),
         Item("Figures 4, 5", "checkpoints", "[checkpoints](../checkpoints.md), also within a launch"),
-        Item("Figures 6, 7", "time of MNIST and of kernels against a GTX 1050", "cannot be had: cuDNN's kernels are closed, and "
-             "the sizes that were measured are not published; LeNet on simt, kernel by kernel", "lenet"),
+        Item(
+            "Figures 6, 7",
+            "time of MNIST and of kernels against a GTX 1050",
+            "cannot be had: cuDNN's kernels are closed, and "
+            "the sizes that were measured are not published; LeNet on simt, kernel by kernel",
+            "lenet",
+        ),
         Item("Figure 8", "power of MNIST by part", "energy of LeNet by part", "lenet"),
-        Item("Figures 9, 10", "DRAM efficiency and utilisation, by bank over time", "[convolution "
-             "algorithms](../convolution.md#over-time)"),
-        Item("Case study", "algorithms of cuDNN in three directions", "those that are written", "convolutions"),
+        Item(
+            "Figures 9, 10",
+            "DRAM efficiency and utilisation, by bank over time",
+            "[convolution algorithms](../convolution.md#over-time)",
+        ),
+        Item(
+            "Case study", "algorithms of cuDNN in three directions", "those that are written", "convolutions"
+        ),
         Item("Case study, over time", "IPC of each SM, issue by active lanes", "the same", "time"),
     ),
     parts=(
@@ -340,7 +440,7 @@ hand ends before most figures of its case study, which are named after what it s
         Part("time", "Over time", measure_time, show_time, 3),
         Part("lenet", "LeNet", measure_lenet, show_lenet, 3),
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     main(LEW)

@@ -5,9 +5,11 @@
     python pka.py --page             writes the page from the Parquet that is there
     python pka.py --minutes 3        begins no piece of a part after that time
 
-A part's rows are in docs/papers/data/PAPER/PART.parquet, with the date, the commit and the machine in the file's
+A part's rows are in docs/papers/data/PAPER/PART.parquet, with the date, the commit and the machine in the
+file's
 metadata. The page says them, and names the file's digest; so do the plots, in their own metadata. Pieces of a
-part that was interrupted, or had too little time, are kept in build/papers/ until it is finished or what measures it
+part that was interrupted, or had too little time, are kept in build/papers/ until it is finished or what
+measures it
 has changed, and a part that is measured again goes on from them.
 """
 
@@ -66,7 +68,8 @@ class Part:
 class Item:
     """A table or figure of the paper.
 
-    there: what it is. here: what simt gives in its place, with links to pages. part: whose section has it; None:
+    there: what it is. here: what simt gives in its place, with links to pages. part: whose section has it;
+    None:
     there is no section, and `here` says where it is found, or why it cannot be had.
     """
 
@@ -97,7 +100,8 @@ class Paper:
 
 @dataclass
 class Steps:
-    """The pieces of a part that is being measured: those that were finished before an interruption are read."""
+    """The pieces of a part that is being measured: those that were finished before an interruption are "
+    "read."""
 
     paper: Paper
     part: str
@@ -123,7 +127,8 @@ class Steps:
             write_text(self._file, json.dumps(self._stamp) + "\n")
 
     def rows(self, key: str, make: Callable[[], Rows]) -> Rows:
-        """The rows of one piece, made now unless they are there; none if it cannot be, or there is no time."""
+        """The rows of one piece, made now unless they are there; none if it cannot be, or there is no "
+        "time."""
         if key not in self._done:
             if time.monotonic() > self.until:
                 self.missing.append(key)
@@ -185,8 +190,11 @@ def measure(paper: Paper, part: Part, minutes: float) -> None:
 
 def commit() -> str:
     """The commit of the checkout; with "+" if what is measured has changed since."""
+
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
 
     changed = git("status", "--porcelain", "--", "src", "engine", "libcuda", "docs/papers/scripts")
     return git("rev-parse", "--short=8", "HEAD").strip() + ("+" if changed.strip() else "")
@@ -208,7 +216,14 @@ def page(paper: Paper, draw: bool = True) -> str:
     script = f"docs/papers/scripts/{paper.name.replace('-', '_')}.py"
     titles = {part.name: part.title for part in paper.parts}
     lines = [f"# {paper.title}", "", f"<!-- Written by {script}: change that, not this. -->", ""]
-    lines += [paper.about.strip(), "", f"    make papers PAPERS={paper.name}", "", "## Tables and figures", ""]
+    lines += [
+        paper.about.strip(),
+        "",
+        f"    make papers PAPERS={paper.name}",
+        "",
+        "## Tables and figures",
+        "",
+    ]
     lines += ["| paper | what it is | here | made by |", "|---|---|---|---|"]
     for item in paper.items:
         made = f"[{titles[item.part]}](#{item.part}); `{Path(script).name} {item.part}`" if item.part else ""
@@ -224,7 +239,8 @@ def page(paper: Paper, draw: bool = True) -> str:
         if about["missing"]:
             lines += [f"Not measured within the time for this part: {about['missing']}.", ""]
         lines.append(
-            f"*`{path.relative_to(PAPERS)}` ({mark}): {about['date']}, commit {about['commit']}, {about['machine']}.*"
+            f"*`{path.relative_to(PAPERS)}` ({mark}): {about['date']}, commit {about['commit']}, "
+            f"{about['machine']}.*"
         )
     if paper.closing:
         lines += ["", paper.closing.strip()]
@@ -246,7 +262,9 @@ def times(value: float | None) -> str:
 
 
 def main(paper: Paper) -> None:
-    parser = argparse.ArgumentParser(description=f"{paper.title}: measures, and writes docs/papers/{paper.name}.md")
+    parser = argparse.ArgumentParser(
+        description=f"{paper.title}: measures, and writes docs/papers/{paper.name}.md"
+    )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(part.name for part in paper.parts))
     parser.add_argument("--page", action="store_true", help="measure nothing")
     parser.add_argument("--minutes", type=float, help="for each part, in place of its own")

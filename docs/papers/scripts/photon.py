@@ -36,9 +36,14 @@ photon_study.METHODS |= {
     "photon-published": PublishedPhoton,
 }
 KERNELS = {
-    "relu": (1 << 18, 1 << 20), "fir": (1 << 16, 1 << 18), "convolution": (1 << 10, 1 << 12), "aes": (1 << 19, 1 << 20),
-    "matmul": (1 << 15,), "spmv": (1 << 13, 1 << 14), "pagerank": (1 << 12,),
-}  # fmt: skip
+    "relu": (1 << 18, 1 << 20),
+    "fir": (1 << 16, 1 << 18),
+    "convolution": (1 << 10, 1 << 12),
+    "aes": (1 << 19, 1 << 20),
+    "matmul": (1 << 15,),
+    "spmv": (1 << 13, 1 << 14),
+    "pagerank": (1 << 12,),
+}
 """SC is `convolution`, MM `matmul`, PR `pagerank`."""
 GPUS = {"r9nano": "R9 Nano", "mi100": "MI100", "qv100": "V100"}
 TOGETHER = ("pka", "pka:artifact", "tbpoint", "photon-published", "photon")
@@ -57,9 +62,12 @@ def measured(gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows
         found.append(
             about
             | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
-            | {"launches": [cycles for _, cycles, _ in row["launches"]],
-               "names": [name for name, _, _ in row["launches"]], "full": row["decisions"].get("full", 0)}
-        )  # fmt: skip
+            | {
+                "launches": [cycles for _, cycles, _ in row["launches"]],
+                "names": [name for name, _, _ in row["launches"]],
+                "full": row["decisions"].get("full", 0),
+            }
+        )
     return found
 
 
@@ -68,7 +76,10 @@ def frame_of(found: Rows) -> pl.DataFrame:
     frame = pl.DataFrame(found, infer_schema_length=None)
     keys = ["gpu", "workload", "size"]
     full = frame.filter(method="full").select(
-        *keys, pl.col("cycles").alias("true"), pl.col("processor_seconds").alias("seconds"), pl.col("values").alias("same")
+        *keys,
+        pl.col("cycles").alias("true"),
+        pl.col("processor_seconds").alias("seconds"),
+        pl.col("values").alias("same"),
     )
     joined = frame.join(full, on=keys, maintain_order="left").with_columns(
         (pl.col("cycles") / pl.col("true") - 1).alias("error"),
@@ -102,9 +113,16 @@ def summary(frame: pl.DataFrame, methods: Sequence[str]) -> list[list[object]]:
             mine = frame.filter(gpu=gpu, method=method)
             if len(mine):
                 lines.append(
-                    [GPUS[gpu], method, len(mine), percent(mine["error"].abs().mean()), percent(mine["error"].abs().max()),
-                     times(float(np.exp(np.log(mine["speedup"].to_numpy()).mean()))), times(mine["speedup"].max())]
-                )  # fmt: skip
+                    [
+                        GPUS[gpu],
+                        method,
+                        len(mine),
+                        percent(mine["error"].abs().mean()),
+                        percent(mine["error"].abs().max()),
+                        times(float(np.exp(np.log(mine["speedup"].to_numpy()).mean()))),
+                        times(mine["speedup"].max()),
+                    ]
+                )
     return lines
 
 
@@ -118,8 +136,15 @@ def cases(frame: pl.DataFrame, methods: Sequence[str]) -> str:
         for method in methods:
             mine = frame.filter(gpu=full["gpu"], workload=full["workload"], size=full["size"], method=method)
             cells.append(f"{100 * mine['error'][0]:+.1f} %, {mine['speedup'][0]:.1f} x" if len(mine) else "")
-        lines.append([GPUS[full["gpu"]], f"`{full['workload']}` {full['size']:,}", f"{full['cycles']:,}",
-                      f"{full['processor_seconds']:.1f}", *cells])  # fmt: skip
+        lines.append(
+            [
+                GPUS[full["gpu"]],
+                f"`{full['workload']}` {full['size']:,}",
+                f"{full['cycles']:,}",
+                f"{full['processor_seconds']:.1f}",
+                *cells,
+            ]
+        )
     return table(["GPU", "case", "cycles", "s", *methods], lines)
 
 
@@ -127,8 +152,9 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
     """Cycles (lines) and seconds (bars) by size, a panel for each workload, as Figures 13 to 16."""
     names = frame["workload"].unique(maintain_order=True).to_list()
     columns = min(4, len(names))
-    figure, plots = plt.subplots(-(-len(names) // columns), columns, figsize=(11, 2.8 * -(-len(names) // columns)),
-                                 squeeze=False)  # fmt: skip
+    figure, plots = plt.subplots(
+        -(-len(names) // columns), columns, figsize=(11, 2.8 * -(-len(names) // columns)), squeeze=False
+    )
     colours = dict(zip(methods, SERIES.values(), strict=False))
     for axes in plots.ravel()[len(names) :]:
         axes.remove()
@@ -136,13 +162,22 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
         sizes = sorted(frame.filter(workload=name)["size"].unique())
         right = axes.twinx()
         for k, method in enumerate(methods):
-            mine = {row["size"]: row for row in frame.filter(workload=name, method=method).iter_rows(named=True)}
+            mine = {
+                row["size"]: row for row in frame.filter(workload=name, method=method).iter_rows(named=True)
+            }
             x = [i for i, size in enumerate(sizes) if size in mine]
             rows = [mine[sizes[i]] for i in x]
             width = 0.8 / len(methods)
-            right.bar([i + width * (k - len(methods) / 2 + 0.5) for i in x], [r["processor_seconds"] for r in rows], width,
-                      color=colours[method], alpha=0.45)  # fmt: skip
-            axes.plot(x, [r["cycles"] / 1e3 for r in rows], "o-", color=colours[method], ms=3, lw=1, label=method)
+            right.bar(
+                [i + width * (k - len(methods) / 2 + 0.5) for i in x],
+                [r["processor_seconds"] for r in rows],
+                width,
+                color=colours[method],
+                alpha=0.45,
+            )
+            axes.plot(
+                x, [r["cycles"] / 1e3 for r in rows], "o-", color=colours[method], ms=3, lw=1, label=method
+            )
         best = frame.filter(workload=name, method=methods[-1])["speedup"].max()
         axes.set_title(f"{name} ({best:.1f} x)", fontsize=8)
         axes.set_xticks(range(len(sizes)), [photon_study.short(size) for size in sizes], fontsize=7)
@@ -162,25 +197,36 @@ def show_kernels(section: Section, frame: pl.DataFrame) -> str:
     nano, methods = frame.filter(gpu="r9nano"), list(dict.fromkeys([*TOGETHER, *LEVELS]))
     unequal = len(frame.filter(~pl.col("equal")))
     return (
-        "Error of the cycles of all launches against full detail, and speedup in processor time of the launches. `pka` is "
-        "PKP with simt's defaults (on one kernel PKA is PKP), `pka:artifact` the published code's; `photon-published` is "
-        "Photon as published, `photon` simt's variant, and `photon:LEVEL` one level of it. The paper: 6.83 % and 1.87 "
+        "Error of the cycles of all launches against full detail, and speedup in processor time of the "
+        "launches. `pka` is "
+        "PKP with simt's defaults (on one kernel PKA is PKP), `pka:artifact` the published code's; "
+        "`photon-published` is "
+        "Photon as published, `photon` simt's variant, and `photon:LEVEL` one level of it. The paper: "
+        "6.83 % and 1.87 "
         "times in the mean, 24.65 at most.\n\n"
         + table(SUMMARY, summary(frame, methods))
-        + f"\nOutputs are those of the full run in all but {unequal} of {len(frame)} runs: what is left out is executed "
+        + f"\nOutputs are those of the full run in all but {unequal} of {len(frame)} runs: what is left "
+        f"out is executed "
         "without timing. Case by case:\n\n"
         + cases(frame, methods)
         + "\n"
-        + section.plot("figure-13", "Cycles (lines) and processor seconds (bars) on the R9 Nano: full, PKA, Photon",
-                       lambda: panels(nano, ["full", "pka", "photon-published", "photon"]))
+        + section.plot(
+            "figure-13",
+            "Cycles (lines) and processor seconds (bars) on the R9 Nano: full, PKA, Photon",
+            lambda: panels(nano, ["full", "pka", "photon-published", "photon"]),
+        )
         + "\n"
-        + section.plot("figure-15", "Cycles (lines) and processor seconds (bars) on the R9 Nano, by level",
-                       lambda: panels(nano, ["full", *LEVELS]))
-    )  # fmt: skip
+        + section.plot(
+            "figure-15",
+            "Cycles (lines) and processor seconds (bars) on the R9 Nano, by level",
+            lambda: panels(nano, ["full", *LEVELS]),
+        )
+    )
 
 
 def layer_of(names: Sequence[str]) -> list[str]:
-    """VGG-16's layer of each launch: 13 convolutions in five groups, each with what follows it; three dense layers."""
+    """VGG-16's layer of each launch: 13 convolutions in five groups, each with what follows it; three "
+    "dense layers."""
     groups = [f"conv{g}-{i}" for g, n in enumerate((2, 2, 3, 3, 3), 1) for i in range(1, n + 1)]
     waiting, dense, now, found = iter(groups), iter(("fc-6", "fc-7", "fc-8")), "", []
     for name in names:
@@ -223,17 +269,23 @@ def show_networks(section: Section, frame: pl.DataFrame) -> str:
                 cells.append(f"{100 * (sum(row['launches'][i] for i in at) / true - 1):+.1f} %")
             lines.append([layer, len(at), f"{true:,}", *cells])
     return (
-        "One inference at batch 1 on the R9 Nano; images of 32 pixels a side, where the paper has 224: small images have small launches, of which little is left out ([few "
-        "waves](../control/photon.md#launches-of-few-waves)). [The record](../records/photon-and-pka.md#networks) has 224 "
+        "One inference at batch 1 on the R9 Nano; images of 32 pixels a side, where the paper has 224: "
+        "small images have small launches, of which little is left out ([few "
+        "waves](../control/photon.md#launches-of-few-waves)). [The "
+        "record](../records/photon-and-pka.md#networks) has 224 "
         "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times.\n\n"
         + table(SUMMARY, summary(frame, NETWORK_METHODS))
         + "\n"
         + cases(frame, NETWORK_METHODS)
         + "\n"
         + section.plot("figure-16", "Error and speedup of networks on the R9 Nano", draw)
-        + ("\nVGG-16 by layer (Figure 17); a layer is a convolution or dense layer and what follows it:\n\n"
-           + table(["layer", "launches", "cycles, full", *NETWORK_METHODS], lines) if lines else "")
-    )  # fmt: skip
+        + (
+            "\nVGG-16 by layer (Figure 17); a layer is a convolution or dense layer and what follows it:\n\n"
+            + table(["layer", "launches", "cycles, full", *NETWORK_METHODS], lines)
+            if lines
+            else ""
+        )
+    )
 
 
 class Watch(Controller):
@@ -252,15 +304,20 @@ class Watch(Controller):
 
     def begin(self, launch: LaunchView) -> Decision:
         assert launch.code is not None
-        samples = {share: launch.code.preview(share, at_least_ctas=1, at_least_warps=32) for share in (0.01, 1.0)}
+        samples = {
+            share: launch.code.preview(share, at_least_ctas=1, at_least_warps=32) for share in (0.01, 1.0)
+        }
         analyses = {
-            share: LaunchAnalysis.of((launch.index,), launch.code.blocks, preview) for share, preview in samples.items()
+            share: LaunchAnalysis.of((launch.index,), launch.code.blocks, preview)
+            for share, preview in samples.items()
         }
         self._now: dict[str, Any] = {
             "shares": {share: one.block_shares for share, one in analyses.items()},
             "types": {share: one.types.weights for share, one in analyses.items()},
-            "length": launch.code.blocks.length, "blocks": [], "warps": [],
-        }  # fmt: skip
+            "length": launch.code.blocks.length,
+            "blocks": [],
+            "warps": [],
+        }
         self.seen_.append(self._now)
         return GO_ON
 
@@ -282,7 +339,8 @@ def measure_observations(steps: Steps) -> pl.DataFrame:
 
 
 def watched(name: str, size: int) -> Rows:
-    """Rows of several kinds: the IPC of intervals, blocks, warps, and shares of blocks and of types of warps."""
+    """Rows of several kinds: the IPC of intervals, blocks, warps, and shares of blocks and of types of "
+    "warps."""
     watch = Watch()
     gpu = GPU("r9nano", controller=watch, timeline=200)
     WORKLOADS[name].run(gpu, size)
@@ -296,7 +354,9 @@ def watched(name: str, size: int) -> Rows:
     for kind, rows in (("block", dominating), ("warp", warps)):
         rows = rows[np.argsort(rows["end"], kind="stable")]
         for i in np.unique(np.linspace(0, len(rows) - 1, min(POINTS, len(rows))).astype(int)):
-            found.append({"kind": kind, "x": float(rows["begin"][i]), "y": float(rows["end"][i]), "number": int(i)})
+            found.append(
+                {"kind": kind, "x": float(rows["begin"][i]), "y": float(rows["end"][i]), "number": int(i)}
+            )
     for share, values in seen["shares"].items():
         found += [{"kind": f"shares {share}", "x": float(b), "y": float(v)} for b, v in enumerate(values)]
     for share, values in seen["types"].items():
@@ -352,30 +412,57 @@ def show_observations(section: Section, frame: pl.DataFrame) -> str:
     for name in names:
         mine = frame.filter(workload=name)
         warp = mine.filter(kind="warp")
-        slope = float(np.polyfit(warp["x"], warp["y"], 1)[0]) if len(warp) > 2 and warp["x"].n_unique() > 1 else float("nan")
+        slope = (
+            float(np.polyfit(warp["x"], warp["y"], 1)[0])
+            if len(warp) > 2 and warp["x"].n_unique() > 1
+            else float("nan")
+        )
         types = {s: int(mine.filter(kind=f"number of types {s}")["y"][0]) for s in (1.0, 0.01)}
         off = max(
             abs(a - b)
-            for a, b in zip(mine.filter(kind="shares 1.0")["y"], mine.filter(kind="shares 0.01")["y"], strict=True)
+            for a, b in zip(
+                mine.filter(kind="shares 1.0")["y"], mine.filter(kind="shares 0.01")["y"], strict=True
+            )
         )
         lines.append([f"`{name}` {mine['size'][0]:,}", types[1.0], types[0.01], percent(off), f"{slope:.2f}"])
     return (
-        "On `r9nano`, the smaller of the paper's sizes. Types of warps are those that execute every basic block equally often; the slope is "
+        "On `r9nano`, the smaller of the paper's sizes. Types of warps are those that execute every basic "
+        "block equally often; the slope is "
         "that of the end of warps over their begin, which Photon wants near 1:\n\n"
-        + table(["workload", "types of warps", "in the sample", "largest error of a block's share", "slope, warps"], lines)
+        + table(
+            [
+                "workload",
+                "types of warps",
+                "in the sample",
+                "largest error of a block's share",
+                "slope, warps",
+            ],
+            lines,
+        )
         + "\nIPC over time (Figure 1):\n\n"
         + section.plot("figure-1", "IPC per CU over time", lambda: each(ipc, "IPC per CU"))
-        + "\nTimes of the executions of the block with the most time (blue), and their deviation over a twentieth of them "
+        + "\nTimes of the executions of the block with the most time (blue), and their deviation over a "
+        "twentieth of them "
         "(orange; Figure 2):\n\n"
         + section.plot("figure-2", "Times of the dominating block", lambda: each(block_times, "cycles"))
         + "\nBegin and end of these executions (Figure 3), and of warps (Figure 4):\n\n"
-        + section.plot("figure-3", "Begin and end of the dominating block",
-                       lambda: each(partial(issue_and_end, "block"), "end, thousand cycles"))
-        + section.plot("figure-4", "Begin and end of warps", lambda: each(partial(issue_and_end, "warp"), "end, thousand cycles"))
-        + "\nWhat a sample of 1 % of the warps says of blocks (Figure 8) and of types of warps (Figure 11):\n\n"
-        + section.plot("figure-8", "Share of each block's instructions", lambda: each(partial(shares, "shares"), "%"))
+        + section.plot(
+            "figure-3",
+            "Begin and end of the dominating block",
+            lambda: each(partial(issue_and_end, "block"), "end, thousand cycles"),
+        )
+        + section.plot(
+            "figure-4",
+            "Begin and end of warps",
+            lambda: each(partial(issue_and_end, "warp"), "end, thousand cycles"),
+        )
+        + "\nWhat a sample of 1 % of the warps says of blocks (Figure 8) and of types of warps (Figure "
+        "11):\n\n"
+        + section.plot(
+            "figure-8", "Share of each block's instructions", lambda: each(partial(shares, "shares"), "%")
+        )
         + section.plot("figure-11", "Share of each type of warp", lambda: each(partial(shares, "types"), "%"))
-    )  # fmt: skip
+    )
 
 
 def measure_clusters(steps: Steps) -> pl.DataFrame:
@@ -387,9 +474,18 @@ def measure_clusters(steps: Steps) -> pl.DataFrame:
         WORKLOADS["vgg16"].run(gpu, 32)
         found: Rows = []
         for launch, analysis in zip(gpu.result().launches, photon.analyses_, strict=True):
-            ipc = launch.warp_instructions / launch.cycles / launch.machine.sm_count if launch.machine else 0.0
-            found.append({"launch": launch.index, "name": launch.name, "ipc": ipc, "ctas": int(np.prod(launch.grid)),
-                          "vector": analysis.vector.sum(axis=0).tolist()})  # fmt: skip
+            ipc = (
+                launch.warp_instructions / launch.cycles / launch.machine.sm_count if launch.machine else 0.0
+            )
+            found.append(
+                {
+                    "launch": launch.index,
+                    "name": launch.name,
+                    "ipc": ipc,
+                    "ctas": int(np.prod(launch.grid)),
+                    "vector": analysis.vector.sum(axis=0).tolist(),
+                }
+            )
         return found
 
     return pl.DataFrame(steps.rows("vgg16:32", make), infer_schema_length=None)
@@ -416,7 +512,12 @@ def show_clusters(section: Section, frame: pl.DataFrame) -> str:
         for cluster in sorted(set(labels)):
             at = [i for i, label in enumerate(labels) if label == cluster]
             name = frame["name"][at[0]]
-            axes.bar(at, frame["ipc"].gather(at), color=colours[cluster % len(colours)], label=f"{name} ({len(at)})")
+            axes.bar(
+                at,
+                frame["ipc"].gather(at),
+                color=colours[cluster % len(colours)],
+                label=f"{name} ({len(at)})",
+            )
         axes.set_xlabel("launch")
         axes.set_ylabel("IPC per CU")
         axes.legend(fontsize=6, ncols=3)
@@ -427,11 +528,16 @@ def show_clusters(section: Section, frame: pl.DataFrame) -> str:
     for cluster in sorted(set(labels)):
         ipc = frame["ipc"].gather([i for i, label in enumerate(labels) if label == cluster])
         if len(ipc) > 1:
-            lines.append([cluster, len(ipc), f"{ipc.min():.2f} to {ipc.max():.2f}", percent(ipc.std() / ipc.mean())])
+            lines.append(
+                [cluster, len(ipc), f"{ipc.min():.2f} to {ipc.max():.2f}", percent(ipc.std() / ipc.mean())]
+            )
     return (
-        f"The {len(frame)} launches of VGG-16 (32 x 32) on `r9nano` in {len(set(labels))} clusters of GPU basic-block "
-        "vectors within 0.1 of each other (Figure 6). Launches of one cluster have the same code, not the same number of "
-        "warps: at this size most have few, and the paper requires the same number there. Clusters of several launches:\n\n"
+        f"The {len(frame)} launches of VGG-16 (32 x 32) on `r9nano` in {len(set(labels))} clusters of GPU "
+        f"basic-block "
+        "vectors within 0.1 of each other (Figure 6). Launches of one cluster have the same code, not the "
+        "same number of "
+        "warps: at this size most have few, and the paper requires the same number there. Clusters of "
+        "several launches:\n\n"
         + table(["cluster", "launches", "IPC per CU", "deviation / mean"], lines)
         + "\n"
         + section.plot("figure-6", "IPC of VGG-16's launches by cluster", draw)
@@ -460,8 +566,16 @@ def measure_offline(steps: Steps) -> pl.DataFrame:
                         seconds = time.process_time() - start
                         if controller is not None and method == "offline" and not known:
                             controller.save(file)
-                        rows.append({"workload": name, "size": size, "latency": latency, "method": method,
-                                     "cycles": sum(x.cycles for x in gpu.result().launches), "seconds": seconds})  # fmt: skip
+                        rows.append(
+                            {
+                                "workload": name,
+                                "size": size,
+                                "latency": latency,
+                                "method": method,
+                                "cycles": sum(x.cycles for x in gpu.result().launches),
+                                "seconds": seconds,
+                            }
+                        )
             return rows
 
         found += steps.rows(f"{name}:{size}", make)
@@ -476,35 +590,52 @@ def show_offline(section: Section, frame: pl.DataFrame) -> str:
         rest = seconds["offline"][1:].mean()
         hundred = 100 * seconds["full"].mean() / (seconds["offline"][0] + 99 * rest)
         lines.append(
-            [f"`{name}` {size:,}", *(f"{seconds[m].sum():.1f}" for m in seconds),
-             times(seconds["full"].sum() / seconds["online"].sum()), times(seconds["full"].sum() / seconds["offline"].sum()),
-             times(hundred), percent(np.abs(cycles["offline"] / cycles["full"] - 1).mean()),
-             "yes" if (cycles["offline"] == cycles["online"]).all() else "no"]
-        )  # fmt: skip
+            [
+                f"`{name}` {size:,}",
+                *(f"{seconds[m].sum():.1f}" for m in seconds),
+                times(seconds["full"].sum() / seconds["online"].sum()),
+                times(seconds["full"].sum() / seconds["offline"].sum()),
+                times(hundred),
+                percent(np.abs(cycles["offline"] / cycles["full"] - 1).mean()),
+                "yes" if (cycles["offline"] == cycles["online"]).all() else "no",
+            ]
+        )
     return (
-        f"A sweep of {len(SWEEP)} values of `l1.latency` on `r9nano`: in full, with Photon, and with Photon that saves its "
-        "analysis at the first point and reads it at the others (`photon.save`, `Photon(analysis=...)`). Seconds of the "
+        f"A sweep of {len(SWEEP)} values of `l1.latency` on `r9nano`: in full, with Photon, and with "
+        f"Photon that saves its "
+        "analysis at the first point and reads it at the others (`photon.save`, `Photon(analysis=...)`). "
+        "Seconds of the "
         "processor over all points; *100 points* follows from the mean of the points after the first.\n\n"
         + table(
-            ["workload", "full, s", "online, s", "offline, s", "online", "offline", "100 points", "mean error",
-             "cycles as online"],
+            [
+                "workload",
+                "full, s",
+                "online, s",
+                "offline, s",
+                "online",
+                "offline",
+                "100 points",
+                "mean error",
+                "cycles as online",
+            ],
             lines,
         )
-        + "\nA preview costs little here, 1 % of the warps without timing, so keeping it gains little: what limits the "
-        "speedup is what Photon has to simulate of each launch. The issue's aim of five times on 100 points is met where the "
-        "column says so.\n"
-    )  # fmt: skip
+        + "\nA preview costs little here, 1 % of the warps without timing, so keeping it gains little: "
+        "what limits the "
+        "speedup is what Photon has to simulate of each launch.\n"
+    )
 
 
 PHOTON = Paper(
     name="photon",
     title="Photon, table by table",
     about="""
-Liu, Sun, Carlson, "Photon: A Fine-grained Sampled Simulation Methodology for GPU Workloads", MICRO 2023. The method is
-described in [Photon](../control/photon.md), the programs in [workloads](../workloads.md): the paper's are OpenCL for
-GCN, these are CUDA C++ for the same work. `r9nano` and `mi100` are AMD's machines as the paper describes them (64 lanes,
-caches, memory); they execute CUDA kernels, not AMD's instruction set. Sizes are the smaller ones of the paper and below;
-[the record](../records/photon-and-pka.md) has larger ones.
+Liu, Sun, Carlson, "Photon: A Fine-grained Sampled Simulation Methodology for GPU Workloads", MICRO 2023.
+The method is described in [Photon](../control/photon.md), the programs in [workloads](../workloads.md): the
+paper's are OpenCL for GCN, these are CUDA C++ for the same work. `r9nano` and `mi100` are AMD's machines as
+the paper describes them (64 lanes, caches, memory); they execute CUDA kernels, not AMD's instruction set.
+Sizes are the smaller ones of the paper and below; [the record](../records/photon-and-pka.md) has larger
+ones.
 """,
     items=(
         Item("Figure 1", "IPC over time", "the same", "observations"),
@@ -515,8 +646,12 @@ caches, memory); they execute CUDA kernels, not AMD's instruction set. Sizes are
         Item("Figures 8, 11", "blocks and types of warps: all, and a sample", "the same", "observations"),
         Item("Table 1", "R9 Nano and MI100", "`simt gpus show r9nano --sources`, [GPUs](../gpus.md)"),
         Item("Table 2", "workloads", "[workloads](../workloads.md)"),
-        Item("Figures 13, 14", "full, PKA and Photon; R9 Nano and MI100", "the same, with TBPoint, Photon as published, and "
-             "V100", "kernels"),
+        Item(
+            "Figures 13, 14",
+            "full, PKA and Photon; R9 Nano and MI100",
+            "the same, with TBPoint, Photon as published, and V100",
+            "kernels",
+        ),
         Item("Figure 15", "levels apart", "the same", "kernels"),
         Item("Figure 16", "VGG and ResNet", "the same, small images", "networks"),
         Item("Figure 17", "VGG-16 by layer", "the same, errors", "networks"),
@@ -529,7 +664,7 @@ caches, memory); they execute CUDA kernels, not AMD's instruction set. Sizes are
         Part("clusters", "Clusters of kernels", measure_clusters, show_clusters, 2),
         Part("offline", "Offline mode", measure_offline, show_offline, 6),
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     main(PHOTON)

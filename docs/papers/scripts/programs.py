@@ -1,4 +1,5 @@
-"""The programs of Accel-Sim's and PKA's lists that have a recipe: compiled, and simulated in full with a timeline.
+"""The programs of Accel-Sim's and PKA's lists that have a recipe: compiled, and simulated in full with a
+timeline.
 
 Sources are looked for in SIMT_PROGRAMS (as for `simt validate programs`), measured values in SIMT_MEASURED.
 """
@@ -40,10 +41,14 @@ def sources() -> Path:
 
 @cache
 def rows(table: str = "accel-sim") -> Sequence[Row]:
-    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), or another."""
+    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), "
+    "or another."""
     found = [recipe for recipe in read_recipes(RECIPES, "qv100") if recipe.table.file.startswith(table)]
     measured = Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
-    return sorted((row for recipe in found for row in rows_of(recipe, measured, sources())), key=lambda row: row.measured)
+    return sorted(
+        (row for recipe in found for row in rows_of(recipe, measured, sources())),
+        key=lambda row: row.measured,
+    )
 
 
 def simulate(
@@ -51,8 +56,8 @@ def simulate(
 ) -> Run:
     """One program on one GPU.
 
-    limit: seconds. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs` does.
-    options: of `simt.exec.run`.
+    limit: seconds. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs`
+    does. options: of `simt.exec.run`.
     """
     spec = load_spec(gpu, dict(values or {}))
     setting = Setting(WORK / "programs", sources(), code or recommended_code(spec), limit, values)

@@ -1,8 +1,11 @@
-"""STEM and ROOT ("Swift and Trustworthy Large-Scale GPU Simulation with Fine-Grained Error Modeling and Sampling"):
+"""STEM and ROOT ("Swift and Trustworthy Large-Scale GPU Simulation with Fine-Grained Error Modeling and
+Sampling"):
 its tables and figures on simt. See papers.py for the arguments.
 
-Real profiles are those of ../shared/data/profiles (SIMT_PROFILES names another folder), which are not part of the
-repository. The launches of CUDA programs, with the cycles of a full simulation, are those that pka.py measures.
+Real profiles are those of ../shared/data/profiles (SIMT_PROFILES names another folder), which are not part
+of the
+repository. The launches of CUDA programs, with the cycles of a full simulation, are those that pka.py
+measures.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -159,13 +161,21 @@ def means(frame: pl.DataFrame, methods: dict[str, str]) -> list[list[object]]:
         if not len(mine):
             continue
         by = mine.group_by("program").agg(
-            pl.mean("error"), pl.max("error").alias("worst"), (1 / (1 / pl.col("speedup")).mean()).alias("speedup")
+            pl.mean("error"),
+            pl.max("error").alias("worst"),
+            (1 / (1 / pl.col("speedup")).mean()).alias("speedup"),
         )
         speedup = by["speedup"].to_numpy()
         lines.append(
-            [method, percent(by["error"].mean(), 2), percent(by["worst"].max()),
-             times(float(1 / np.mean(1 / speedup))), times(float(np.exp(np.mean(np.log(speedup))))), len(by)]
-        )  # fmt: skip
+            [
+                method,
+                percent(by["error"].mean(), 2),
+                percent(by["worst"].max()),
+                times(float(1 / np.mean(1 / speedup))),
+                times(float(np.exp(np.mean(np.log(speedup))))),
+                len(by),
+            ]
+        )
     return lines
 
 
@@ -199,8 +209,10 @@ def bars(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
 def scatter(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
     figure, axes = plt.subplots(figsize=(6.4, 4))
     for method in methods:
-        mine = frame.filter(method=method).group_by("program").agg(
-            pl.mean("error"), (1 / (1 / pl.col("speedup")).mean()).alias("speedup")
+        mine = (
+            frame.filter(method=method)
+            .group_by("program")
+            .agg(pl.mean("error"), (1 / (1 / pl.col("speedup")).mean()).alias("speedup"))
         )
         if len(mine):
             axes.plot(mine["speedup"], 100 * mine["error"], "o", color=COLOURS[method], ms=4, label=method)
@@ -217,7 +229,12 @@ def scatter(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
 
 
 def show_compared(
-    section: Section, frame: pl.DataFrame, methods: dict[str, str], before: str, after: str = "", paper: str = ""
+    section: Section,
+    frame: pl.DataFrame,
+    methods: dict[str, str],
+    before: str,
+    after: str = "",
+    paper: str = "",
 ) -> str:
     name = section.part
     lines = []
@@ -238,48 +255,71 @@ def show_compared(
         + "\n"
         + section.plot(f"{name}-bars", "Speedup and error by program", lambda: bars(frame, methods))
         + "\n"
-        + section.plot(f"{name}-scatter", "Error and speedup of each program; X: the mean", lambda: scatter(frame, methods))
+        + section.plot(
+            f"{name}-scatter",
+            "Error and speedup of each program; X: the mean",
+            lambda: scatter(frame, methods),
+        )
         + after
     )
 
 
 def show_real(section: Section, frame: pl.DataFrame) -> str:
     return show_compared(
-        section, frame, REAL,
-        f"Seven real profiles, a bound of 5 % at 95 %, {SEEDS} seeds; communication and copies are left out. The "
-        "profiles have times and no counters, so PKS and Sieve are given what there is: PKS the launch's shape, Sieve "
-        "its threads. The paper's CASIO and Hugging Face suites take the place of these with 10^5 to 10^7 launches, and "
+        section,
+        frame,
+        REAL,
+        f"Seven real profiles, a bound of 5 % at 95 %, {SEEDS} seeds; communication and copies are left "
+        f"out. The "
+        "profiles have times and no counters, so PKS and Sieve are given what there is: PKS the launch's "
+        "shape, Sieve "
+        "its threads. The paper's CASIO and Hugging Face suites take the place of these with 10^5 to 10^7 "
+        "launches, and "
         "so have larger speedups.",
-        paper="\nThe paper, CASIO: PKA 29.3 % and 1,425 x, Sieve 24.1 % and 297 x, STEM 0.37 % and 8.1 x, STEM+ROOT "
+        paper="\nThe paper, CASIO: PKA 29.3 % and 1,425 x, Sieve 24.1 % and 297 x, STEM 0.37 % and 8.1 "
+        "x, STEM+ROOT "
         "0.36 % and 110 x; Hugging Face: STEM 0.21 % and 1,389 x, STEM+ROOT 0.57 % and 31,719 x.\n",
-    )  # fmt: skip
+    )
 
 
 def show_cuda(section: Section, frame: pl.DataFrame) -> str:
     return show_compared(
-        section, frame, COUNTED,
-        "The programs of [PKA's page](pka.md) with more than one launch (Rodinia, PolyBench, SDK, CUTLASS, Parboil): times "
-        "and counters are those of full simulation on the V100, so that all competitors have what they need. These "
-        "programs are small, as the paper says of Rodinia: with few launches of each kernel, a bound of 5 % leaves little "
+        section,
+        frame,
+        COUNTED,
+        "The programs of [PKA's page](pka.md) with more than one launch (Rodinia, PolyBench, SDK, "
+        "CUTLASS, Parboil): times "
+        "and counters are those of full simulation on the V100, so that all competitors have what they "
+        "need. These "
+        "programs are small, as the paper says of Rodinia: with few launches of each kernel, a bound of 5 "
+        "% leaves little "
         "out.",
-        paper="\nThe paper, Rodinia: PKA 47.7 % and 6.2 x, Sieve 27.5 % and 4.8 x, STEM 0.09 % and 1.2 x, STEM+ROOT 6.7 % "
+        paper="\nThe paper, Rodinia: PKA 47.7 % and 6.2 x, Sieve 27.5 % and 4.8 x, STEM 0.09 % and 1.2 "
+        "x, STEM+ROOT 6.7 % "
         "and 2.5 x.\n",
-    )  # fmt: skip
+    )
 
 
 def show_executed(section: Section, frame: pl.DataFrame) -> str:
     seconds = frame.group_by("program", maintain_order=True).agg(pl.first("profile_seconds"), pl.first("of"))
     cost = table(
         ["program", "launches", "s of the processor for the profile"],
-        [[r["program"], f"{r['of']:,}", f"{r['profile_seconds']:.1f}"] for r in seconds.iter_rows(named=True)],
+        [
+            [r["program"], f"{r['of']:,}", f"{r['profile_seconds']:.1f}"]
+            for r in seconds.iter_rows(named=True)
+        ],
     )
     return show_compared(
-        section, frame, COUNTED,
-        "Networks ([workloads](../workloads.md), batch 1, 64 x 64) and PyTorch programs, executed without timing. The "
-        "times are [expected ones](../sampling/executed.md): they follow from what a launch executes, so launches that "
+        section,
+        frame,
+        COUNTED,
+        "Networks ([workloads](../workloads.md), batch 1, 64 x 64) and PyTorch programs, executed without "
+        "timing. The "
+        "times are [expected ones](../sampling/executed.md): they follow from what a launch executes, so "
+        "launches that "
         "execute the same take the same, and errors are smaller than with measured times.",
         after="\nWhat a profile costs (with PyTorch's compiler):\n\n" + cost,
-    )  # fmt: skip
+    )
 
 
 def measure_histograms(steps: Steps) -> pl.DataFrame:
@@ -304,11 +344,20 @@ def histograms(name: str) -> Rows:
             values = durations[strata == cluster]
             counts, edges = np.histogram(values, bins=40)
             kernel = profile.names[kernels[np.flatnonzero(strata == cluster)[0]]]
-            about = {"program": name, "way": way, "rank": rank, "kernel": kernel, "launches": len(values),
-                     "mean": float(values.mean()), "deviation": float(values.std()),
-                     "kernels": len(np.unique(kernels[strata == cluster]))}  # fmt: skip
-            found += [{**about, "low": float(edges[i]), "high": float(edges[i + 1]), "count": int(counts[i])}
-                      for i in range(40)]  # fmt: skip
+            about = {
+                "program": name,
+                "way": way,
+                "rank": rank,
+                "kernel": kernel,
+                "launches": len(values),
+                "mean": float(values.mean()),
+                "deviation": float(values.std()),
+                "kernels": len(np.unique(kernels[strata == cluster])),
+            }
+            found += [
+                {**about, "low": float(edges[i]), "high": float(edges[i + 1]), "count": int(counts[i])}
+                for i in range(40)
+            ]
     return found
 
 
@@ -328,9 +377,13 @@ def show_histograms(section: Section, frame: pl.DataFrame) -> str:
                 mean, deviation = part["mean"][0], part["deviation"][0]
                 if deviation > 0:
                     x = np.linspace(part["low"].min(), part["high"].max(), 200)
-                    density = np.exp(-((x - mean) ** 2) / (2 * deviation**2)) / (deviation * np.sqrt(2 * np.pi))
+                    density = np.exp(-((x - mean) ** 2) / (2 * deviation**2)) / (
+                        deviation * np.sqrt(2 * np.pi)
+                    )
                     axes.plot(x, density * part["launches"][0] * width[0], "r:", lw=1)
-                axes.set_title(f"{way.split(',')[0]}: {part['kernel'][0][:22]} ({part['launches'][0]:,})", fontsize=7)
+                axes.set_title(
+                    f"{way.split(',')[0]}: {part['kernel'][0][:22]} ({part['launches'][0]:,})", fontsize=7
+                )
                 axes.tick_params(labelsize=6)
         for axes in plots[-1]:
             axes.set_xlabel("us", fontsize=7)
@@ -342,12 +395,17 @@ def show_histograms(section: Section, frame: pl.DataFrame) -> str:
         for r in frame.unique(["program", "way", "rank"], maintain_order=True).iter_rows(named=True)
     ]
     text = "".join(
-        section.plot(f"histograms-{i}", f"Times of launches in clusters, {program}, with the normal curve of their mean and "
-                     "deviation", partial(draw, program)) + "\n"
+        section.plot(
+            f"histograms-{i}",
+            f"Times of launches in clusters, {program}, with the normal curve of their mean and deviation",
+            partial(draw, program),
+        )
+        + "\n"
         for i, program in enumerate(frame["program"].unique(maintain_order=True), 1)
-    )  # fmt: skip
+    )
     return (
-        "Times of the launches in the three clusters with the most time, by name (Figures 2 and 3), as PKS and Sieve "
+        "Times of the launches in the three clusters with the most time, by name (Figures 2 and 3), as "
+        "PKS and Sieve "
         "cluster (Figure 4), and as ROOT does. Red: the normal curve of the same mean and deviation.\n\n"
         + text
         + table(["profile", "clusters", "launches", "kernels in it", "deviation / mean"], lines)
@@ -359,8 +417,12 @@ def measure_exploration(steps: Steps) -> pl.DataFrame:
     found: Rows = []
 
     def real() -> Rows:
-        return compared("OWLv2, H100 -> MI300X (real)", real_profile("H100, OWLv2 inference"), REAL,
-                        real_profile("MI300X, OWLv2 inference"))  # fmt: skip
+        return compared(
+            "OWLv2, H100 -> MI300X (real)",
+            real_profile("H100, OWLv2 inference"),
+            REAL,
+            real_profile("MI300X, OWLv2 inference"),
+        )
 
     found += steps.rows("owlv2", real)
     volta, others = PKA.frame("launches"), PKA.frame("generations")
@@ -383,8 +445,10 @@ def show_exploration(section: Section, frame: pl.DataFrame) -> str:
     ]:
         lines += [[label, *line] for line in means(part, methods)]
     return (
-        "The paper explores designs with the plan of one profile. A plan is made on the first GPU, once, and gives the "
-        "total on the second; errors are against that one's own total. Simulated: the CUDA programs above with more than "
+        "The paper explores designs with the plan of one profile. A plan is made on the first GPU, once, "
+        "and gives the "
+        "total on the second; errors are against that one's own total. Simulated: the CUDA programs above "
+        "with more than "
         "one launch, on the GPUs of [PKA's page](pka.md#generations).\n\n" + table(["", *MEANS], lines)
     )
 
@@ -393,27 +457,55 @@ STEM = Paper(
     name="stem",
     title="STEM and ROOT",
     about="""
-"Swift and Trustworthy Large-Scale GPU Simulation with Fine-Grained Error Modeling and Sampling", table by table. The
-methods are described in [STEM](../sampling/stem.md) and [ROOT](../sampling/root.md), the competitors in
-[PKS](../sampling/pks.md), [Sieve](../sampling/sieve.md), [TBPoint](../sampling/tbpoint.md) and
-[random](../sampling/random.md); [Neyman](../sampling/neyman.md) is simt's own. Means are the paper's: arithmetic of the
-errors, harmonic of the speedups.
+"Swift and Trustworthy Large-Scale GPU Simulation with Fine-Grained Error Modeling and Sampling", table by
+table. The methods are described in [STEM](../sampling/stem.md) and [ROOT](../sampling/root.md), the
+competitors in [PKS](../sampling/pks.md), [Sieve](../sampling/sieve.md), [TBPoint](../sampling/tbpoint.md)
+and [random](../sampling/random.md); [Neyman](../sampling/neyman.md) is simt's own. Means are the paper's:
+arithmetic of the errors, harmonic of the speedups.
 """,
     items=(
-        Item("Figures 1, 5, 6", "drawings of the method", "[STEM](../sampling/stem.md), [ROOT](../sampling/root.md)"),
+        Item(
+            "Figures 1, 5, 6",
+            "drawings of the method",
+            "[STEM](../sampling/stem.md), [ROOT](../sampling/root.md)",
+        ),
         Item("Table I", "the longest kernels of BERT", "`simt sample` lists the strata of any profile"),
-        Item("Figures 2, 3", "times of kernels, with the normal curve", "the same of two real profiles", "histograms"),
+        Item(
+            "Figures 2, 3",
+            "times of kernels, with the normal curve",
+            "the same of two real profiles",
+            "histograms",
+        ),
         Item("Figure 4", "clusters of PKA and Sieve", "the same, with ROOT's beside them", "histograms"),
-        Item("Figures 7, 8; Table II, Rodinia", "speedup and error", "CUDA programs, full simulation as the truth", "cuda"),
+        Item(
+            "Figures 7, 8; Table II, Rodinia",
+            "speedup and error",
+            "CUDA programs, full simulation as the truth",
+            "cuda",
+        ),
         Item("Figures 7, 8; Table II, CASIO", "speedup and error", "real profiles", "real"),
-        Item("Table II, Figure 10, Hugging Face", "the same, larger", "PyTorch programs and networks, executed without "
-             "timing; the suite itself needs a GPU and its profiles", "executed"),
+        Item(
+            "Table II, Figure 10, Hugging Face",
+            "the same, larger",
+            "PyTorch programs and networks, executed without "
+            "timing; the suite itself needs a GPU and its profiles",
+            "executed",
+        ),
         Item("Figure 9", "error against speedup", "in each of the three sections", "real"),
         Item("Design-space exploration", "one plan for many GPUs", "the same", "exploration"),
-        Item("Profiling cost", "Nsight Compute against Nsight Systems", "cannot be had without a GPU; what functional "
-             "profiles cost", "executed"),
-        Item("Makespan", "chosen launches side by side", "`makespan_speedup` in the Parquet; streams and graphs are not "
-             "modelled by plans: they are sums of kernel times ([limits](../sampling/README.md#limits-of-every-method))"),
+        Item(
+            "Profiling cost",
+            "Nsight Compute against Nsight Systems",
+            "cannot be had without a GPU; what functional profiles cost",
+            "executed",
+        ),
+        Item(
+            "Makespan",
+            "chosen launches side by side",
+            "`makespan_speedup` in the Parquet; streams and graphs are not "
+            "modelled by plans: they are sums of kernel times "
+            "([limits](../sampling/README.md#limits-of-every-method))",
+        ),
     ),
     parts=(
         Part("real", "Real profiles", measure_real, show_real),
@@ -422,7 +514,7 @@ errors, harmonic of the speedups.
         Part("histograms", "Clusters and the normal curve", measure_histograms, show_histograms),
         Part("exploration", "Plans made once for several GPUs", measure_exploration, show_exploration),
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     main(STEM)

@@ -1,4 +1,5 @@
-"""Single iteration: one iteration of the loop in which a program launches its kernels stands for all of them."""
+"""Single iteration: one iteration of the loop in which a program launches its kernels stands for all of "
+"them."""
 
 from __future__ import annotations
 
@@ -18,16 +19,21 @@ _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 class SingleIteration(Sampler):
     """Simulates one iteration of the program's loop, and scales it by the number of iterations.
 
-    What is done with training and inference without a method (Villa et al., HPCA'21); PKA (MICRO'21, section 6)
-    compares with it on ResNet. The paper takes the iteration from knowledge of the program. Here it is found in the
-    launches: the stretch that repeats with one period and holds most of them; of several, that with the shortest
-    period, which begins first. Launches are alike if their kernel, grid and block are. Each launch of the iteration
+    What is done with training and inference without a method (Villa et al., HPCA'21); PKA (MICRO'21, section
+    6)
+    compares with it on ResNet. The paper takes the iteration from knowledge of the program. Here it is found
+    in the
+    launches: the stretch that repeats with one period and holds most of them; of several, that with the
+    shortest
+    period, which begins first. Launches are alike if their kernel, grid and block are. Each launch of the
+    iteration
     stands for those at its place in all iterations; launches before and after the loop are simulated.
 
     iteration: which one, from 0.
     longest: launches in an iteration, at most. The search takes (launches x this) steps.
 
-    Learned: `period_`, launches in an iteration; `begin_`, `end_`, the loop's first launch and the one after its
+    Learned: `period_`, launches in an iteration; `begin_`, `end_`, the loop's first launch and the one after
+    its
     last; 0 of each for a program that repeats nothing, all launches of which are simulated.
     """
 
@@ -54,7 +60,8 @@ class SingleIteration(Sampler):
             count = (self.end_ - self.begin_) // self.period_
             if self.iteration >= count:
                 raise PlanError(
-                    f"iteration is {self.iteration}, expected one of 0 to {count - 1}: {profile.source} has {count} "
+                    f"iteration is {self.iteration}, expected one of 0 to {count - 1}: {profile.source} "
+                    f"has {count} "
                     f"of {self.period_} launches"
                 )
             place = np.arange(self.begin_, self.end_) - self.begin_

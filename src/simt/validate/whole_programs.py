@@ -316,7 +316,9 @@ def _options(row: Row, setting: Setting) -> dict[str, Any]:
     }
 
 
-def run_program(row: Row, program: Path, spec: Spec, setting: Setting, **options: Any) -> tuple[Finished, Path]:
+def run_program(
+    row: Row, program: Path, spec: Spec, setting: Setting, **options: Any
+) -> tuple[Finished, Path]:
     """Runs a compiled program as its row says: what came out, and the file with what the program printed.
 
     options: further ones of `simt.exec.run`. Raises SimtError.
