@@ -290,6 +290,11 @@ def _exchange_device(device: int) -> int:
     return before
 
 
+def _maybe_exchange_device(device: int) -> int:
+    """Another function for the same: PyTorch's compiler tells functions apart."""
+    return _exchange_device(device)
+
+
 def _set_stream(stream_id: int, device_index: int, device_type: int) -> None:
     gpus.set_current(device_index)
     gpus.gpu_of(device_index).stream = stream_id
@@ -338,7 +343,7 @@ _FUNCTIONS: dict[str, Any] = {
     "_cuda_getDevice": gpus.current,
     "_cuda_setDevice": gpus.set_current,
     "_cuda_exchangeDevice": _exchange_device,
-    "_cuda_maybeExchangeDevice": _exchange_device,
+    "_cuda_maybeExchangeDevice": _maybe_exchange_device,
     "_cuda_getCurrentStream": lambda device: (gpus.gpu_of(device).stream, device, _CUDA_DEVICE),
     "_cuda_getCurrentRawStream": lambda device: gpus.gpu_of(device).stream,
     "_cuda_getDefaultStream": lambda device: (0, device, _CUDA_DEVICE),
@@ -403,6 +408,6 @@ def install() -> None:
         setattr(cuda, name, getattr(graphs, name))
     cuda._cudart = Runtime
     cuda._exchange_device = _exchange_device
-    cuda._maybe_exchange_device = _exchange_device
+    cuda._maybe_exchange_device = _maybe_exchange_device
     cuda._CudaDeviceProperties = Properties
     torch.backends.cuda.is_built.__globals__["torch"]._C._has_cuda = True
