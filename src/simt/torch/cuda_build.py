@@ -337,6 +337,13 @@ def _sleep(cycles: int) -> None:
     raise NotImplementedError("simt.torch: torch.cuda._sleep")
 
 
+def _allocator_is_enabled() -> bool:
+    raise NotImplementedError(
+        "simt.torch: CUDA graphs of torch.compile (mode='reduce-overhead', triton.cudagraphs); capture one with "
+        "torch.cuda.graph"
+    )
+
+
 _FUNCTIONS: dict[str, Any] = {
     "_cuda_init": _init,
     "_cuda_getDeviceCount": gpus.count,
@@ -369,9 +376,9 @@ _FUNCTIONS: dict[str, Any] = {
     "_cuda_lock_mutex": lambda: None,
     "_cuda_unlock_mutex": lambda: None,
     "_cuda_sleep": _sleep,
+    "_cuda_cudaCachingAllocator_is_enabled": _allocator_is_enabled,
     "_host_emptyCache": lambda: None,
     "_graph_pool_handle": lambda: (0, 1),
-    "_cuda_get_cublas_allow_tf32": None,
 }
 
 
@@ -385,7 +392,7 @@ def install() -> None:
             return
         raise LaunchError("this PyTorch is built with CUDA; simt.torch needs the build for the CPU")
     names = torch._C.__dict__
-    names.update({name: found for name, found in _FUNCTIONS.items() if found is not None})
+    names.update(_FUNCTIONS)
     names.update(
         _CudaStreamBase=StreamBase,
         _CudaEventBase=EventBase,
@@ -410,4 +417,3 @@ def install() -> None:
     cuda._exchange_device = _exchange_device
     cuda._maybe_exchange_device = _maybe_exchange_device
     cuda._CudaDeviceProperties = Properties
-    torch.backends.cuda.is_built.__globals__["torch"]._C._has_cuda = True
