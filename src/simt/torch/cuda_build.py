@@ -339,8 +339,7 @@ def _sleep(cycles: int) -> None:
 
 def _allocator_is_enabled() -> bool:
     raise NotImplementedError(
-        "simt.torch: CUDA graphs of torch.compile (mode='reduce-overhead', triton.cudagraphs); capture one with "
-        "torch.cuda.graph"
+        "simt.torch: CUDA graphs of torch.compile (mode='reduce-overhead'); capture one with torch.cuda.graph"
     )
 
 
