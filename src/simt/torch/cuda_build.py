@@ -290,6 +290,11 @@ def _exchange_device(device: int) -> int:
     return before
 
 
+def _maybe_exchange_device(device: int) -> int:
+    """Another function for the same: PyTorch's compiler tells functions apart."""
+    return _exchange_device(device)
+
+
 def _set_stream(stream_id: int, device_index: int, device_type: int) -> None:
     gpus.set_current(device_index)
     gpus.gpu_of(device_index).stream = stream_id
@@ -332,13 +337,19 @@ def _sleep(cycles: int) -> None:
     raise NotImplementedError("simt.torch: torch.cuda._sleep")
 
 
+def _allocator_is_enabled() -> bool:
+    raise NotImplementedError(
+        "simt.torch: CUDA graphs of torch.compile (mode='reduce-overhead'); capture one with torch.cuda.graph"
+    )
+
+
 _FUNCTIONS: dict[str, Any] = {
     "_cuda_init": _init,
     "_cuda_getDeviceCount": gpus.count,
     "_cuda_getDevice": gpus.current,
     "_cuda_setDevice": gpus.set_current,
     "_cuda_exchangeDevice": _exchange_device,
-    "_cuda_maybeExchangeDevice": _exchange_device,
+    "_cuda_maybeExchangeDevice": _maybe_exchange_device,
     "_cuda_getCurrentStream": lambda device: (gpus.gpu_of(device).stream, device, _CUDA_DEVICE),
     "_cuda_getCurrentRawStream": lambda device: gpus.gpu_of(device).stream,
     "_cuda_getDefaultStream": lambda device: (0, device, _CUDA_DEVICE),
@@ -364,9 +375,9 @@ _FUNCTIONS: dict[str, Any] = {
     "_cuda_lock_mutex": lambda: None,
     "_cuda_unlock_mutex": lambda: None,
     "_cuda_sleep": _sleep,
+    "_cuda_cudaCachingAllocator_is_enabled": _allocator_is_enabled,
     "_host_emptyCache": lambda: None,
     "_graph_pool_handle": lambda: (0, 1),
-    "_cuda_get_cublas_allow_tf32": None,
 }
 
 
@@ -380,7 +391,7 @@ def install() -> None:
             return
         raise LaunchError("this PyTorch is built with CUDA; simt.torch needs the build for the CPU")
     names = torch._C.__dict__
-    names.update({name: found for name, found in _FUNCTIONS.items() if found is not None})
+    names.update(_FUNCTIONS)
     names.update(
         _CudaStreamBase=StreamBase,
         _CudaEventBase=EventBase,
@@ -403,6 +414,5 @@ def install() -> None:
         setattr(cuda, name, getattr(graphs, name))
     cuda._cudart = Runtime
     cuda._exchange_device = _exchange_device
-    cuda._maybe_exchange_device = _exchange_device
+    cuda._maybe_exchange_device = _maybe_exchange_device
     cuda._CudaDeviceProperties = Properties
-    torch.backends.cuda.is_built.__globals__["torch"]._C._has_cuda = True

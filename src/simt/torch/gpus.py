@@ -99,6 +99,10 @@ class _Lent:
 
     def sweep(self) -> None:
         """Lets go of what PyTorch has given back."""
+        while dropped := self._given_back():
+            dropped.clear()  # which may give back more: storages that others share
+
+    def _given_back(self) -> list[Any]:
         dropped = []
         with self._lock:
             for number, table in enumerate(self._tables):
@@ -107,7 +111,7 @@ class _Lent:
                     dropped.append(self._keeps[number][row])
                     self._keeps[number][row] = None
                     self._free.append((number, row))
-        del dropped
+        return dropped
 
 
 _SIZE, _STRIDE = (_LENT.fields[name][1] for name in ("size", "stride"))  # type: ignore[index]

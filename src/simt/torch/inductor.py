@@ -53,7 +53,7 @@ def configure() -> None:
 
 
 def install() -> None:
-    """Tells PyTorch's compilers of the device, by its interface for CUDA with the functions that are here, and
+    """Tells PyTorch's compilers of the device, by its interface for CUDA with what is here, and
     sets their configuration."""
     configure()
     select_algorithm.add_preprocessing_fn(one)
