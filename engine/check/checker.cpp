@@ -196,8 +196,6 @@ void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const 
     found.detail = "lanes execute it that its mask " + functional::hex(members) + " does not name";
     found.second = describe(m, static_cast<uint32_t>(std::countr_zero(lanes & ~members)), 0, 0);
     found.second.what = "collective";
-    found.second.space.clear();
-    found.second.object.clear();
     add(std::move(found));
   }
   if ((warp.alive() & ~lanes) == 0) {
@@ -399,8 +397,6 @@ void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std
     m.op = a.op;
     m.warp = static_cast<uint16_t>(a.warp->number());
     Access found = describe(m, static_cast<uint32_t>(std::countr_zero(a.lanes)), 0, 0);
-    found.space.clear();
-    found.object.clear();
     found.what = "barrier";
     return found;
   };
@@ -444,8 +440,6 @@ void Checker::require_stay(Cta& cta) {
     found.kind = "cluster-exit";
     found.detail = "a block ends while another block of its cluster may still access its shared memory";
     found.second = describe(history_[number], lane, history_[number].manner, 0);
-    found.second.space.clear();
-    found.second.object.clear();
     add(std::move(found));
   }
   cta_->remote.clear();
@@ -471,8 +465,6 @@ void Checker::exits(Cta& cta, Warp& warp) {
     found.detail = "threads end without waiting for their asynchronous copies";
     found.second = describe(m, 0, Later, 0);
     found.second.what = "asynchronous copy";
-    found.second.space.clear();
-    found.second.object.clear();
     add(std::move(found));
   }
 }
@@ -797,8 +789,6 @@ void Checker::accumulators(const OpFacts& f, uint32_t pc) {
       found.first = describe(m, 0, Later | Writes, 0);
       m.op = pc;
       found.second = describe(m, 0, 0, 0);
-      found.first.space.clear();
-      found.second.space.clear();
       add(std::move(found));
       return;
     }
@@ -887,7 +877,7 @@ Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_
   a.block = grid_->position(m.cta);
   a.address = address;
   a.kernel = grid_->kernel().name;
-  name_memory(a, address);
+  if (address) name_memory(a, address);
   return a;
 }
 
