@@ -174,17 +174,16 @@ class Checking:
         if address is None or gpu is None or address < _LEAST_POINTER or "of shared memory" in text:
             return "out-of-bounds"
         memory = gpu.memory.native
-        if not memory.base - _LEAST_POINTER <= address < memory.base + memory.capacity and address >> 32 not in (6, 7):
+        if (
+            not memory.base - _LEAST_POINTER <= address < memory.base + memory.capacity
+            and address >> 32 not in (6, 7)
+        ):
             return "host-pointer" if not self._is_of_other(address) else "wrong-gpu"
         return "wrong-gpu" if self._is_of_other(address) else "out-of-bounds"
 
     def _is_of_other(self, address: int) -> bool:
-        others = [gpu for gpu in self._gpus if gpu is not self._gpu()]
-        return any(
-            begin <= address < begin + size
-            for gpu in others
-            for begin, size, _, _ in gpu.memory.allocations()
-        )
+        others = [gpu.memory.allocations() for gpu in self._gpus if gpu is not self._gpu()]
+        return any(begin <= address < begin + size for every in others for begin, size, _, _ in every)
 
     def _add(self, check: Check, kind: str, message: str, place: tuple[str, int | None]) -> None:
         self._of_host.append(_of_host(check, kind, message, "", *place))
