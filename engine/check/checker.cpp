@@ -37,6 +37,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
   if (grid_ != &grid) {
     grid_ = &grid;
     ctas_.clear();
+    last_ = {};
     flags_.clear();
     history_.clear();
     ++epoch_;
@@ -57,6 +58,7 @@ void Checker::ends(const Grid& grid) {
   code_.erase(&grid.program());
   if (grid_ == &grid) grid_ = nullptr;
   ctas_.clear();
+  last_ = {};
   of_cta_ = nullptr;
 }
 
@@ -713,8 +715,9 @@ void Checker::access(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane
   while (bytes > 0) {
     const uint64_t offset = at % Page::bytes, here = std::min(bytes, Page::bytes - offset);
     uint64_t place_now = generic;
-    shadow->page(at, epoch).each(offset, here,
-                                 [&](Cell& cell) { touch(cell, number, manner, lane, place_now); });
+    if (last_.shadow != shadow || last_.number != at / Page::bytes || last_.epoch != epoch)
+      last_ = {shadow, at / Page::bytes, epoch, &shadow->page(at, epoch)};
+    (*last_.page).each(offset, here, [&](Cell& cell) { touch(cell, number, manner, lane, place_now); });
     at += here;
     generic += here;
     bytes -= here;
@@ -753,7 +756,22 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
       return false;
     });
   check(cell.write);
-  cell.read = cell.read == 0 ? now : history_.with(cell.read, number, lane, is_open);
+  if (cell.read == 0) {
+    cell.read = now;
+    return;
+  }
+  if (warp_->sees || warp_->lanes) {
+    cell.read = history_.with(cell.read, number, lane, is_open);
+    return;
+  }
+  // Lanes beside each other, which read what lanes beside each other have read, give the same group.
+  const uint32_t turn = (lane - cell.read) & 31, before = cell.read & ~31u;
+  Step& step = steps_[((before >> 5) * 31 + turn + number * 7) % steps_.size()];
+  if (step.before != before || step.turn != turn || step.moment != number || step.events != events_) {
+    const Stamp result = history_.with(cell.read, number, lane, is_open);
+    step = {before, turn, number, events_, result & ~31u, (result - lane) & 31};
+  }
+  cell.read = step.result | ((lane + step.result_turn) & 31);
 }
 
 /// Whether what was written by an ordinary store may be read by asynchronous work: a fence of the proxies

@@ -279,6 +279,21 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   } foreseen_;
   std::vector<std::byte> zeros_;
 
+  /// The page that was accessed last, and what became of reads of an access before.
+  struct Last {
+    const Shadow* shadow = nullptr;
+    uint64_t number = 0, epoch = 0;
+    Page* page = nullptr;
+  } last_;
+  struct Step {
+    Stamp before = 0;
+    uint32_t turn = 0, moment = 0;
+    uint64_t events = 0;
+    Stamp result = 0;
+    uint32_t result_turn = 0;
+  };
+  std::array<Step, 256> steps_{};
+
   std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
   std::vector<Finding> findings_;
   std::map<std::string, size_t> known_;

@@ -232,6 +232,8 @@ void Checker::product(Context& c, const Flow& flow) {
   for (const Operand& part : flow.parts[2])
     each_lane_of(poisoned(c, part), [&](uint32_t i) { columns |= 1u << i / 4; });
   foreseen_.parts.clear();
+  for (size_t k = 0; k < flow.parts[1].size(); k += 2)
+    if (poisoned(c, flow.parts[1][k])) foreseen_.source = source_of(c, flow.parts[1][k].place);
   const bool pairs = flow.parts[0].size() == 2;
   for (size_t k = 0; k < flow.parts[0].size(); ++k) {
     uint32_t bad = k < flow.parts[3].size() ? poisoned(c, flow.parts[3][k]) : 0;
@@ -525,6 +527,7 @@ uint32_t Checker::of_warp_split_mask(Context& c) {
 void Checker::allocated(const functional::Allocation& made) {
   if (made.owner == functional::Owner::Kernel) device_.begin(made.address, made.size);
   global_.forget(made.address, made.size);
+  last_ = {};
   if (made.owner == functional::Owner::Kernel && grid_ && cta_) {
     Moment now;
     now.cta = cta_->index;

@@ -127,7 +127,9 @@ class Checking:
         return self._texts[-1][1](file, line) if self._texts else ""
 
     def _fault(self, fault: ProgramFault) -> None:
-        self._failed = True
+        for gpu in self._gpus:
+            if gpu.checking is not None:
+                gpu.checking._failed = True
         check, kind = self._kind_of(fault)
         if kind and check in self._checks:
             message = str(fault).partition("\n")[0].partition(": ")[2] or str(fault)
