@@ -19,4 +19,7 @@ extern "C" __global__ void reverse(const int *x, int *y) {
   MBARRIER_POLL(&full, 0);
 #endif
   y[t] = buffer[63 - t];  // fault: race-async
+#ifdef FAULT
+  MBARRIER_POLL(&full, 0);
+#endif
 }

@@ -27,4 +27,5 @@ extern "C" __global__ void reverse(const int *x, int *y, int rows) {
     y[r * 32 + t] = buffer[r % 2][31 - t];  // fault: race-async|async-group
     __syncwarp();
   }
+  COPY_WAIT(0);
 }

@@ -12,7 +12,7 @@ same(sums, x.sum(1))
 #define LEFT 2
 #endif
 extern "C" __global__ void sum(const int *x, int *sums, int rows) {
-  __shared__ int buffer[3][32];
+  __shared__ int buffer[4][32];
   const int t = threadIdx.x;
 #pragma unroll 1
   for (int r = 0; r < 2; ++r) {
@@ -22,13 +22,14 @@ extern "C" __global__ void sum(const int *x, int *sums, int rows) {
 #pragma unroll 1
   for (int r = 0; r < rows; ++r) {
     if (r + 2 < rows)
-      __pipeline_memcpy_async(&buffer[(r + 2) % 3][t], &x[(r + 2) * 32 + t], 4);  // other: race-async|async-group
+      __pipeline_memcpy_async(&buffer[(r + 2) % 4][t], &x[(r + 2) * 32 + t], 4);  // other: race-async|async-group
     __pipeline_commit();
     __pipeline_wait_prior(LEFT);  // also: async-group
     __syncwarp();
-    const int v = buffer[r % 3][31 - t];  // fault: race-async|async-group
+    const int v = buffer[r % 4][31 - t];  // fault: race-async|async-group
     const int all = __reduce_add_sync(~0u, v);
     if (t == 0) sums[r] = all;
     __syncwarp();
   }
+  __pipeline_wait_prior(0);
 }

@@ -22,4 +22,7 @@ extern "C" __global__ void reverse(const int *x, int *y) {
   MBARRIER_WAIT(&full, 0);
 #endif
   y[t] = buffer[63 - t];  // fault: race-async
+#ifdef FAULT
+  MBARRIER_WAIT(&full, 0);
+#endif
 }

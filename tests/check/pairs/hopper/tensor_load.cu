@@ -39,4 +39,5 @@ extern "C" __global__ void transpose(const __grid_constant__ TensorMap map, int 
     MBARRIER_WAIT(&full[OF_TILE(k)], 0);
     y[(8 * k + t / 8) * 8 + t % 8] = tiles[k][t % 8 * 8 + t / 8];  // fault: race-async
   }
+  MBARRIER_WAIT(&full[1], 0);
 }

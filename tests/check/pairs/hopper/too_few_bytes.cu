@@ -20,8 +20,8 @@ extern "C" __global__ void reverse(const int *x, int *y) {
   if (t == 0) {
     MBARRIER_EXPECT(&full, BYTES);      // other: mbarrier
     BULK_LOAD(buffer, x, 128, &full);
-    BULK_LOAD(buffer + 32, x + 32, 128, &full);  // fault: mbarrier // also: race-async
+    BULK_LOAD(buffer + 32, x + 32, 128, &full);  // fault: mbarrier|race-async
   }
   MBARRIER_WAIT(&full, 0);
-  y[t] = buffer[63 - t];  // also: race-async
+  y[t] = buffer[63 - t];  // other: race-async
 }

@@ -8,7 +8,7 @@ __constant__ int factor;
 extern "C" __global__ void scale(const int *x, int *y) {
   const int own = factor;
 #ifdef FAULT
-  if (threadIdx.x == 0) *(volatile int *)&factor = 3;  // fault: read-only-write
+  if (threadIdx.x == 0) asm volatile("st.s32 [%0], 3;" ::"l"(&factor) : "memory");  // fault: read-only-write
 #endif
   y[threadIdx.x] = own * x[threadIdx.x];
 }

@@ -14,7 +14,7 @@ extern "C" __global__ void total(const int *x, int *parts, unsigned *tickets, in
   __shared__ int all;
   const int sum = __reduce_add_sync(~0u, x[blockIdx.x * 64 + threadIdx.x]);
   if (threadIdx.x == 0) all = 0;
-  if (threadIdx.x % 32 == 0) atomicAdd(parts + blockIdx.x, sum);
+  if (threadIdx.x % 32 == 0) atomicAdd(parts + blockIdx.x, sum);  // also: race-global
   __syncthreads();
   if (threadIdx.x == 0) {
     parts[blockIdx.x] *= 2;  // other: race-global
