@@ -37,6 +37,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
   if (grid_ != &grid) {
     grid_ = &grid;
     ctas_.clear();
+    last_ = {};
     flags_.clear();
     history_.clear();
     ++epoch_;
@@ -57,6 +58,7 @@ void Checker::ends(const Grid& grid) {
   code_.erase(&grid.program());
   if (grid_ == &grid) grid_ = nullptr;
   ctas_.clear();
+  last_ = {};
   of_cta_ = nullptr;
 }
 
@@ -196,8 +198,6 @@ void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const 
     found.detail = "lanes execute it that its mask " + functional::hex(members) + " does not name";
     found.second = describe(m, static_cast<uint32_t>(std::countr_zero(lanes & ~members)), 0, 0);
     found.second.what = "collective";
-    found.second.space.clear();
-    found.second.object.clear();
     add(std::move(found));
   }
   if ((warp.alive() & ~lanes) == 0) {
@@ -399,8 +399,6 @@ void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std
     m.op = a.op;
     m.warp = static_cast<uint16_t>(a.warp->number());
     Access found = describe(m, static_cast<uint32_t>(std::countr_zero(a.lanes)), 0, 0);
-    found.space.clear();
-    found.object.clear();
     found.what = "barrier";
     return found;
   };
@@ -444,8 +442,6 @@ void Checker::require_stay(Cta& cta) {
     found.kind = "cluster-exit";
     found.detail = "a block ends while another block of its cluster may still access its shared memory";
     found.second = describe(history_[number], lane, history_[number].manner, 0);
-    found.second.space.clear();
-    found.second.object.clear();
     add(std::move(found));
   }
   cta_->remote.clear();
@@ -471,8 +467,6 @@ void Checker::exits(Cta& cta, Warp& warp) {
     found.detail = "threads end without waiting for their asynchronous copies";
     found.second = describe(m, 0, Later, 0);
     found.second.what = "asynchronous copy";
-    found.second.space.clear();
-    found.second.object.clear();
     add(std::move(found));
   }
 }
@@ -721,8 +715,9 @@ void Checker::access(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane
   while (bytes > 0) {
     const uint64_t offset = at % Page::bytes, here = std::min(bytes, Page::bytes - offset);
     uint64_t place_now = generic;
-    shadow->page(at, epoch).each(offset, here,
-                                 [&](Cell& cell) { touch(cell, number, manner, lane, place_now); });
+    if (last_.shadow != shadow || last_.number != at / Page::bytes || last_.epoch != epoch)
+      last_ = {shadow, at / Page::bytes, epoch, &shadow->page(at, epoch)};
+    (*last_.page).each(offset, here, [&](Cell& cell) { touch(cell, number, manner, lane, place_now); });
     at += here;
     generic += here;
     bytes -= here;
@@ -761,7 +756,22 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
       return false;
     });
   check(cell.write);
-  cell.read = cell.read == 0 ? now : history_.with(cell.read, number, lane, is_open);
+  if (cell.read == 0) {
+    cell.read = now;
+    return;
+  }
+  if (warp_->sees || warp_->lanes) {
+    cell.read = history_.with(cell.read, number, lane, is_open);
+    return;
+  }
+  // Lanes beside each other, which read what lanes beside each other have read, give the same group.
+  const uint32_t turn = (lane - cell.read) & 31, before = cell.read & ~31u;
+  Step& step = steps_[((before >> 5) * 31 + turn + number * 7) % steps_.size()];
+  if (step.before != before || step.turn != turn || step.moment != number || step.events != events_) {
+    const Stamp result = history_.with(cell.read, number, lane, is_open);
+    step = {before, turn, number, events_, result & ~31u, (result - lane) & 31};
+  }
+  cell.read = step.result | ((lane + step.result_turn) & 31);
 }
 
 /// Whether what was written by an ordinary store may be read by asynchronous work: a fence of the proxies
@@ -797,8 +807,6 @@ void Checker::accumulators(const OpFacts& f, uint32_t pc) {
       found.first = describe(m, 0, Later | Writes, 0);
       m.op = pc;
       found.second = describe(m, 0, 0, 0);
-      found.first.space.clear();
-      found.second.space.clear();
       add(std::move(found));
       return;
     }
@@ -868,6 +876,9 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
   now.op = at_;
   now.warp = static_cast<uint16_t>(warp_->number);
   found.second = describe(now, lane, manner, address);
+  // Which came first is chance: a write is named before a read, then the earlier line before the later one.
+  const auto rank = [](const Access& a) { return std::pair(a.what == "read", a.line); };
+  if (rank(found.second) < rank(found.first)) std::swap(found.first, found.second);
   add(std::move(found));
 }
 
@@ -887,7 +898,7 @@ Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_
   a.block = grid_->position(m.cta);
   a.address = address;
   a.kernel = grid_->kernel().name;
-  name_memory(a, address);
+  if (address) name_memory(a, address);
   return a;
 }
 

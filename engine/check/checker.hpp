@@ -236,6 +236,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void load_values(Context& c, const Op& op, const OpFacts& f);
   void store_values(Context& c, const Op& op, const OpFacts& f);
+  bool is_of_heap(uint64_t address) const;
   void load_tiles(Context& c, const Op& op);
   void begin_local();
   uint32_t of_warp_split_mask(Context& c);
@@ -269,6 +270,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   Validity device_;
   std::vector<Source> sources_{Source()};
   std::map<uint64_t, Access> heap_;
+  std::map<uint64_t, uint64_t> heap_sizes_;
   struct Foreseen {
     bool valid = false, exact = false;
     uint32_t bad = 0, source = 0;
@@ -276,6 +278,21 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::vector<uint32_t> parts;
   } foreseen_;
   std::vector<std::byte> zeros_;
+
+  /// The page that was accessed last, and what became of reads of an access before.
+  struct Last {
+    const Shadow* shadow = nullptr;
+    uint64_t number = 0, epoch = 0;
+    Page* page = nullptr;
+  } last_;
+  struct Step {
+    Stamp before = 0;
+    uint32_t turn = 0, moment = 0;
+    uint64_t events = 0;
+    Stamp result = 0;
+    uint32_t result_turn = 0;
+  };
+  std::array<Step, 256> steps_{};
 
   std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
   std::vector<Finding> findings_;

@@ -179,8 +179,7 @@ void Checker::foresee(Context& c, const Flow& flow) {
   for (const Operand& read : flow.reads)
     if (const uint32_t lanes = poisoned(c, read) & c.mask) {
       bad |= lanes;
-      ++count;
-      source = source_of(c, read.place);
+      if (count++ == 0) source = source_of(c, read.place);
     }
   foreseen_ = {true, false, bad, source, {}, {}};
   if (bad == 0 || flow.transfer == Transfer::Any) return;
@@ -233,6 +232,8 @@ void Checker::product(Context& c, const Flow& flow) {
   for (const Operand& part : flow.parts[2])
     each_lane_of(poisoned(c, part), [&](uint32_t i) { columns |= 1u << i / 4; });
   foreseen_.parts.clear();
+  for (size_t k = 0; k < flow.parts[1].size(); k += 2)
+    if (poisoned(c, flow.parts[1][k])) foreseen_.source = source_of(c, flow.parts[1][k].place);
   const bool pairs = flow.parts[0].size() == 2;
   for (size_t k = 0; k < flow.parts[0].size(); ++k) {
     uint32_t bad = k < flow.parts[3].size() ? poisoned(c, flow.parts[3][k]) : 0;
@@ -471,9 +472,16 @@ void Checker::store_values(Context& c, const Op& op, const OpFacts& f) {
     const uint64_t at = functional::generic_address(f.space, address[i]);
     holds(c, at, std::min(64u, f.bytes), i, ~gone);
     const uint64_t all = f.bytes < 64 ? (uint64_t{1} << f.bytes) - 1 : ~uint64_t{0};
-    if (gone == all && !window::is_shared(at) && !window::is_local(at))
+    if (gone == all && !window::is_shared(at) && !window::is_local(at) && !is_of_heap(at))
       used(c, source_of(c, from), i, "stored as a result");
   });
+}
+
+/// Whether a kernel has allocated it: what is stored there is no result yet.
+bool Checker::is_of_heap(uint64_t address) const {
+  const auto after = heap_.upper_bound(address);
+  if (after == heap_.begin()) return false;
+  return address - std::prev(after)->first < heap_sizes_.at(std::prev(after)->first);
 }
 
 /// Rows of 16 bytes, by the lanes that give their addresses, become elements of all lanes.
@@ -519,12 +527,15 @@ uint32_t Checker::of_warp_split_mask(Context& c) {
 void Checker::allocated(const functional::Allocation& made) {
   if (made.owner == functional::Owner::Kernel) device_.begin(made.address, made.size);
   global_.forget(made.address, made.size);
+  last_ = {};
   if (made.owner == functional::Owner::Kernel && grid_ && cta_) {
     Moment now;
     now.cta = cta_->index;
     now.op = at_;
     now.warp = static_cast<uint16_t>(warp_->number);
-    heap_[made.address] = describe(now, 0, 0, made.address);
+    Access& place_made = heap_[made.address] = describe(now, 0, 0, 0);  // memory is locked
+    place_made.what = "malloc";
+    heap_sizes_[made.address] = made.size;
   }
 }
 

@@ -201,7 +201,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
       f.kind = opcode.starts_with("ST") || opcode.starts_with("st") ? Kind::RecordedStore : Kind::Recorded;
       f.bytes = TilesDetail::row_bytes;
       f.tiles = f.kind == Kind::Recorded;
-    } else if (op.control == functional::Control::Call) {
+    } else if (op.control == functional::Control::Call ||
+               (opcode == "call" && op.control != functional::Control::None)) {
       f.kind = Kind::Call;
     } else if (program.is_machine_code()) {
       find_machine(words, f);

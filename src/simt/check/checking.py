@@ -36,6 +36,8 @@ class Checking:
         self._checks = checks
         self.native = _engine.functional.Checker(list(checks))
         self._gpu = weakref.ref(gpu)
+        self._failed = False
+        """A fault has ended the program: it could not free what it has allocated."""
         self._gpus.add(gpu)
         self.native.watch(gpu.memory.native)
         self._texts: list[tuple[int, SourceText]] = []
@@ -101,7 +103,7 @@ class Checking:
 
     def _leaks(self) -> Iterator[Finding]:
         gpu = self._gpu()
-        if gpu is None or "leak" not in self._checks:
+        if gpu is None or "leak" not in self._checks or self._failed:
             return
         heap = dict(self.native.heap())
         for address, size, label, by_kernel in gpu.memory.allocations():
@@ -125,6 +127,9 @@ class Checking:
         return self._texts[-1][1](file, line) if self._texts else ""
 
     def _fault(self, fault: ProgramFault) -> None:
+        for gpu in self._gpus:
+            if gpu.checking is not None:
+                gpu.checking._failed = True
         check, kind = self._kind_of(fault)
         if kind and check in self._checks:
             message = str(fault).partition("\n")[0].partition(": ")[2] or str(fault)
@@ -171,17 +176,16 @@ class Checking:
         if address is None or gpu is None or address < _LEAST_POINTER or "of shared memory" in text:
             return "out-of-bounds"
         memory = gpu.memory.native
-        if not memory.base <= address < memory.base + memory.capacity and address >> 32 not in (6, 7):
+        if (
+            not memory.base - _LEAST_POINTER <= address < memory.base + memory.capacity
+            and address >> 32 not in (6, 7)
+        ):
             return "host-pointer" if not self._is_of_other(address) else "wrong-gpu"
         return "wrong-gpu" if self._is_of_other(address) else "out-of-bounds"
 
     def _is_of_other(self, address: int) -> bool:
-        others = [gpu for gpu in self._gpus if gpu is not self._gpu()]
-        return any(
-            begin <= address < begin + size
-            for gpu in others
-            for begin, size, _, _ in gpu.memory.allocations()
-        )
+        others = [gpu.memory.allocations() for gpu in self._gpus if gpu is not self._gpu()]
+        return any(begin <= address < begin + size for every in others for begin, size, _, _ in every)
 
     def _add(self, check: Check, kind: str, message: str, place: tuple[str, int | None]) -> None:
         self._of_host.append(_of_host(check, kind, message, "", *place))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 
 from simt.errors import CheckError
-from simt.written import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,10 +231,6 @@ class Finding:
             lines.append(f"  found {self.count:,} times")
         lines.append(f"  {self.remedy}")
         return "\n".join(lines)
-
-
-AccessRecord = written(Access)
-FindingRecord = written(Finding, instead={"first": AccessRecord | None, "second": AccessRecord | None})
 
 
 def checks_of(wanted: bool | str | None) -> tuple[str, ...]:

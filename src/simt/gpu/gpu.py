@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
 
-_UNTIL_ASKED = 100_000
+_UNTIL_ASKED = 20_000
 """Warp instructions of a checked launch after which its warps are asked whether they repeat themselves."""
 
 

@@ -1,0 +1,110 @@
+"""`simt check`, its files, and the options of findings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import simt
+from simt.check import Finding, Suppressions, checks_of, sarif
+from simt.cli import app, with_values
+from simt.cuda import toolkit
+from simt.errors import CheckError
+
+RACE = """
+extern "C" __global__ void reverse(const int *x, int *y) {
+  __shared__ int s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  FENCE
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+"""
+PROGRAM = "def main(gpu, module):\n    module.reverse[1, 64](gpu.ones(64, 'int32'), gpu.zeros(64, 'int32'))\n"
+
+needs_compiler = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "reverse.cu").write_text(RACE.replace("FENCE", ""))
+    (tmp_path / "reverse.py").write_text(PROGRAM)
+    return tmp_path / "reverse.cu"
+
+
+def found_in(source: str, **options: object) -> list[Finding]:
+    gpu = simt.GPU("a100", **{"check": True, **options})
+    gpu.compile(source).reverse[1, 64](np.arange(64, dtype=np.int32), np.zeros(64, np.int32))
+    return gpu.findings()
+
+
+@needs_compiler
+def test_a_finding_names_both_accesses() -> None:
+    (one,) = found_in(RACE.replace("FENCE", ""), check="race")
+    assert (one.kind, one.kernel, one.line) == ("race-shared", "reverse", 6)
+    assert one.first is not None and one.second is not None
+    assert (one.first.what, one.first.line, one.second.what) == ("write", 4, "read")
+    assert one.second.space == "shared" and one.second.address is not None
+    assert one.first.thread[0] == one.second.address // 4  # the thread that writes what the other one reads
+    assert "ld.shared" in one.second.instruction
+    assert "__syncthreads" in one.remedy
+
+
+@needs_compiler
+def test_nothing_is_found_with_a_barrier() -> None:
+    assert found_in(RACE.replace("FENCE", "__syncthreads();")) == []
+
+
+@needs_compiler
+def test_only_the_checks_that_are_asked_for() -> None:
+    assert {one.check for one in found_in(RACE.replace("FENCE", ""), check="init")} <= {"init"}
+
+
+@needs_compiler
+def test_the_command_writes_files_and_fails(program: Path, tmp_path: Path) -> None:
+    files = ["--json", str(tmp_path / "f.json"), "--sarif", str(tmp_path / "f.sarif")]
+    ended = CliRunner().invoke(app, ["check", str(program), "--gpu", "a100", "--check", "race", *files])
+    assert ended.exit_code == 1
+    assert "race-shared in kernel `reverse`" in ended.output and "1 finding" in ended.output
+    (one,) = json.loads((tmp_path / "f.json").read_text())
+    assert one["kind"] == "race-shared" and one["first"]["line"] == 4
+    log = json.loads((tmp_path / "f.sarif").read_text())
+    (result,) = log["runs"][0]["results"]
+    assert result["ruleId"] == "race-shared"
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 6}
+
+
+@needs_compiler
+def test_suppressed_findings_do_not_fail(program: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text("# by design\nrace-* reverse reverse.cu:4\n")
+    ended = CliRunner().invoke(
+        app, ["check", str(program), "--gpu", "a100", "--check", "race", "--suppressions", str(known)]
+    )
+    assert (ended.exit_code, ended.output.strip()) == (0, "nothing found")
+
+
+def test_a_wrong_suppression_is_refused(tmp_path: Path) -> None:
+    known = tmp_path / "known"
+    known.write_text("\nraces\n")
+    with pytest.raises(CheckError, match=r"known:2: there is no kind 'races'"):
+        Suppressions(known)
+
+
+def test_an_unknown_check_is_refused() -> None:
+    with pytest.raises(CheckError, match="check 'races': expected race, init"):
+        simt.GPU("a100", check="races")
+    assert checks_of("race,weak") == ("race", "weak")
+
+
+def test_check_alone_asks_for_all() -> None:
+    arguments = ["run", "--check", "a.py", "--", "--check"]
+    assert with_values(arguments) == ["run", "--check=default", "a.py", "--", "--check"]
+
+
+def test_an_empty_log_has_no_rules() -> None:
+    (run,) = sarif([])["runs"]
+    assert run["results"] == [] and run["tool"]["driver"]["rules"] == []
