@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'simt
 pytest.importorskip("triton", reason="Triton is not installed")
 
 SCRIPTS = Path(__file__).parent / "scripts"
+START = "from simt.cli import main; main()"
 pytestmark = pytest.mark.slow
 
 
@@ -56,6 +57,6 @@ def test_simt_exec_gives_pytorch_a_device(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch\nx = torch.ones(64, device='cuda')\nprint((x + x).sum().item())\n")
     output = tmp_path / "out.json"
-    found = run("-m", "simt.cli", "exec", "--gpu", "a100", "--output", output, "--", sys.executable, script)
+    found = run("-c", START, "exec", "--gpu", "a100", "--output", output, "--", sys.executable, script)
     assert found.stdout == "128.0\n"
     assert output.is_file() and "a100" in found.stderr

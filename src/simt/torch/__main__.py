@@ -1,6 +1,11 @@
 """`python -m simt.torch`: see `simt.cli.torch_scripts`."""
 
-if __name__ == "__main__":
+
+def main() -> None:
     from simt.cli.torch_scripts import app
 
     app(prog_name="python -m simt.torch")
+
+
+if __name__ == "__main__":
+    main()

@@ -26,7 +26,7 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__spec__ is not None:
-            module.__spec__.loader = module.__loader__ = self._loader
+            module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         if module.version.cuda is not None or module.version.hip is not None:
             return  # it uses the driver by itself
