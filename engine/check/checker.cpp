@@ -49,6 +49,11 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     code.flows.clear();
     code.flows.resize(code.facts.size());
     sources_.assign(1, Source());
+    constants_.clear();
+    const functional::Program& program = grid.program();
+    for (size_t k = 0; k < program.variables.size() && k < program.module.variables.size(); ++k)
+      if (const ptx::Variable& v = program.module.variables[k]; v.space == ptx::Space::Constant)
+        constants_.emplace_back(program.variables[k], program.variables[k] + v.size);
     running_ = &code;
   }
   return running_->watched;
@@ -615,6 +620,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       functional::lane_addresses(c, op, f.base, address);
       if (f.space == AccessSpace::Shared)
         for (uint64_t& a : address) a += window::shared;
+      if (checks_.memory && (f.manner & Writes) && !constants_.empty()) require_writable(address, c.mask);
       if (!checks_.race) return;
       if (f.manner & Strong)
         order_by_flags(f, address, c.mask, f.kind == Kind::Load || op.destination != place::none,
@@ -772,6 +778,25 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
     step = {before, turn, number, events_, result & ~31u, (result - lane) & 31};
   }
   cell.read = step.result | ((lane + step.result_turn) & 31);
+}
+
+/// Stores must not lead to constant memory.
+void Checker::require_writable(const uint64_t* generic, uint32_t lanes) {
+  each_of(lanes, [&](uint32_t i) {
+    for (const auto& [begin, end] : constants_) {
+      if (generic[i] < begin || generic[i] >= end) continue;
+      Moment m;
+      m.cta = cta_->index;
+      m.op = at_;
+      m.warp = static_cast<uint16_t>(warp_->number);
+      Finding found;
+      found.check = "memory";
+      found.kind = "read-only-write";
+      found.detail = "a kernel writes to constant memory";
+      found.second = describe(m, i, Writes, generic[i]);
+      add(std::move(found));
+    }
+  });
 }
 
 /// Whether what was written by an ordinary store may be read by asynchronous work: a fence of the proxies

@@ -209,6 +209,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
   void accumulators(const OpFacts& f, uint32_t pc);
+  void require_writable(const uint64_t* generic, uint32_t lanes);
   bool crossed(const Moment& m) const;
   void require_stay(Cta& cta);
   void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
@@ -267,6 +268,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint64_t ordered_at_ = UINT64_MAX;
 
   // Values.
+  std::vector<std::pair<uint64_t, uint64_t>> constants_;  ///< the program's constant memory
   Validity device_;
   std::vector<Source> sources_{Source()};
   std::map<uint64_t, Access> heap_;

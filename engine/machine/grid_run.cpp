@@ -167,6 +167,8 @@ bool GridRun::repeats() {
   if (const uint64_t finished = finished_; finished != finished_before_) {
     finished_before_ = finished;
     states_.clear();
+    repetitions_ = 0;
+    return false;
   }
   bool any_new = false;
   for (Cta* cta : begun_ctas())

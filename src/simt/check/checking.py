@@ -97,8 +97,8 @@ class Checking:
             )
 
     def refused(self, error: LaunchError) -> None:
-        """A launch was refused."""
-        if "sync" in self._checks and error.kind == "not resident":
+        """A cooperative launch was refused: its blocks cannot be resident together."""
+        if "sync" in self._checks:
             self._add("sync", "cooperative-residency", str(error), _caller())
 
     def _leaks(self) -> Iterator[Finding]:

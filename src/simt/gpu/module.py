@@ -393,11 +393,14 @@ class Launcher:
         occupancy, spec = self.kernel.occupancy(self.block, self.shared), self.kernel.module.gpu.spec
         ctas, fit = math.prod(self.grid), occupancy.ctas * spec.sm.count
         if ctas > fit:
-            raise LaunchError(
+            error = LaunchError(
                 f"kernel `{self.kernel.name}`: a cooperative launch of {ctas:,} CTAs, of which {fit:,} fit "
                 f"on {spec.name} at once: {occupancy.ctas} on each of {spec.sm.count} SMs, limited by "
                 f"{occupancy.limited_by}; let fewer CTAs loop over the work"
             )
+            if (checking := self.kernel.module.gpu.checking) is not None:
+                checking.refused(error)
+            raise error
         return replace(self, cooperative=True)
 
     def launch(self, arguments: Callable[[], Arguments], stream: Any = None) -> LaunchResult | MaybeNone:
