@@ -18,7 +18,8 @@ using simt::functional::ExecutedSource;
 /// Writes an executed launch into the blocks of a trace store.
 class Recorder {
  public:
-  Recorder(ExecutedSource& source, uint32_t lanes, bool converged) : launch_(source.launch()), opcodes_(source.opcodes()) {
+  Recorder(ExecutedSource& source, uint32_t lanes, bool converged)
+      : launch_(source.launch()), opcodes_(source.opcodes()) {
     launch_.warp_size = lanes;
     Counting sink(encoder_, counts_);
     source.record(sink, lanes, converged);

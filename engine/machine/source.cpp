@@ -536,8 +536,8 @@ std::string ExecutedSource::printed() const {
 
 namespace {
 
-/// Whether what an instruction does to lanes could have been done for those of other instructions: it computes,
-/// or it is the control flow of a part of a warp.
+/// Whether what an instruction does to lanes could have been done for those of other instructions: it
+/// computes, or it is the control flow of a part of a warp.
 bool is_shareable(const RawInstruction& instruction, const std::string& opcode) {
   if (instruction.addresses != AddressKind::None || instruction.memory_bytes > 0) return false;
   if (opcode.starts_with("BAR")) return false;

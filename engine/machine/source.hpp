@@ -55,9 +55,9 @@ class ExecutedSource : public InstructionSource {
   BlockCounts finish(const std::vector<std::shared_ptr<CtaStream>>& begun, uint64_t first,
                      const BasicBlocks* blocks, uint32_t threads) override;
 
-  /// Executes the whole launch and records it as a trace, with warps of `lanes` lanes, 32 or 64. converged: leaves
-  /// out what instructions of a part of a warp cost beyond that part, as if its lanes took turns for free. Throws
-  /// ProgramFault.
+  /// Executes the whole launch and records it as a trace, with warps of `lanes` lanes, 32 or 64. converged:
+  /// leaves out what instructions of a part of a warp cost beyond that part, as if its lanes took turns for
+  /// free. Throws ProgramFault.
   void record(TraceSink& sink, uint32_t lanes, bool converged);
   const std::vector<RawInstruction>& raw_instructions() const { return lowering_->instructions; }
 
