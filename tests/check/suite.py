@@ -13,7 +13,8 @@ returns pairs of values and NumPy's.
     */
 
 Behind the sentence come facts: `gpu`, the GPU to run on; `weak`, why checks do not look for it unless asked;
-`slow`, why it takes long; `ptx`, why it says nothing about machine code. After an empty line is the
+`slow`, why it takes long; `ptx`, why its twin is not run in machine code; `missed`, what the checker cannot
+see of the fault; `one_order`, what changes with the order of warps. After an empty line is the
 host's part in Python: it launches kernels, and `same` compares the twin's values with NumPy's. It knows
 `gpu`, `gpus(n)` (another GPU), `module`, `fault` (whether this is the faulty one) and the names of `HOST`.
 
@@ -49,7 +50,7 @@ KINDS = (
 
 ELSEWHERE = -1
 """The line of what is in other files only."""
-_FACTS = ("gpu", "weak", "slow", "ptx")
+_FACTS = ("gpu", "weak", "slow", "ptx", "missed", "one_order")
 _MARK = re.compile(r"(?://|#) (fault|other|also): ([a-z|-]+)")
 _DIRECTIVE = re.compile(r"#(ifdef FAULT|ifndef FAULT|else|endif)\b")
 

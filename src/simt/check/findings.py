@@ -88,7 +88,7 @@ class Access:
 
     what: "read", "write", "atomic", "asynchronous write", "barrier", ...
     file, line: of the source, or of the PTX where the source is not known; line: None if neither is.
-    instruction: as the PTX or the machine code has it. thread, block: indices (x, y, z).
+    instruction: as the PTX has it. thread, block: indices (x, y, z).
     address: in its space ("shared", "global", "local"); None without memory. variable: the name of the
         variable or allocation, empty if unknown; offset: bytes from its beginning. allocation: the same in
         words, with its size.

@@ -57,7 +57,6 @@ def check(
             "--check", metavar="CHECKS", help="Some of race, init, sync, memory, leak, weak; or all."
         ),
     ] = "default",
-    code: Annotated[str, typer.Option(help="What is executed: ptx or sass.")] = "ptx",
     driver: Annotated[
         Path | None, typer.Option(metavar="FILE.py", help="Driver of a program not in Python.")
     ] = None,
@@ -76,7 +75,7 @@ def check(
 ) -> None:
     report_on(
         command,
-        {"gpu": gpu, "check": checks, "code": code, "timeout": timeout},
+        {"gpu": gpu, "check": checks, "timeout": timeout},
         driver,
         size,
         json_,

@@ -1,4 +1,5 @@
 /* Memory of malloc in a kernel is used as if it held zeros.
+missed: it is found at the use, not at the load
 
 x, y = integers(32, 0, 4), zeros(4)
 module.count[1, 1](x, y)

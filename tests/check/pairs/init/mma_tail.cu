@@ -1,4 +1,5 @@
 /* A tile of a product is not full: rows that are missing spoil only themselves, but missing columns spoil all.
+missed: it is found at the use, not at the load
 
 a, b, y = halves((8, 8)), halves((8, 8)), zeros((8, 8), np.float32)
 module.product[1, 32](a, b, y)

@@ -1,5 +1,6 @@
 /* A block works on several tiles, whose numbers one thread passes through shared memory, too early for the next one.
 Of https://github.com/NVIDIA/cutlass/pull/386, in words of our own.
+one_order: a barrier that follows from the race is named in one order only
 
 x, y = integers((5, 64)), zeros((5, 64))
 module.tiles[2, 64](x, y, gpu.zeros(1, np.int32), 5)

@@ -1,4 +1,5 @@
 /* A loop until nothing changes: the flag is cleared while others still ask whether to go on.
+missed: a divergent barrier that follows from the race is named, too
 
 x, y = integers(64), zeros(64)
 module.halve[1, 64](x, y)

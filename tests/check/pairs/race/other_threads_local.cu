@@ -1,4 +1,5 @@
 /* A thread passes the address of its local variable to another thread, for which it means another place.
+missed: local memory that other threads read
 
 x, y = integers(32), zeros(32)
 module.share[1, 32](x, y)

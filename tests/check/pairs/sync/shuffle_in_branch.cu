@@ -1,4 +1,5 @@
 /* A shuffle in a branch names all lanes, half of which are elsewhere; the twin's mask is that of the branch.
+missed: lanes that leave a shuffle of their mask
 
 x, y = integers(32), zeros(32)
 module.sums[1, 32](x, y)

@@ -1,4 +1,5 @@
 /* A shuffle reads from a lane that has ended, whose value is not defined.
+missed: lanes that leave a shuffle of their mask
 
 x, y = integers(32), zeros(32)
 module.neighbours[1, 32](x, y)
