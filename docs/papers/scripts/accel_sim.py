@@ -359,7 +359,7 @@ itself, trace by trace, in [accuracy](../records/accuracy.md) and [speed](../rec
         Item(
             "Figures 1, 2; Table II",
             "the flow, the model, the instructions",
-            "[architecture](../../ARCHITECTURE.md), [the timing model](../model/README.md)",
+            "`ARCHITECTURE.md`, [the timing model](../model/README.md)",
         ),
         Item(
             "Figure 3",
