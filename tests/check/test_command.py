@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +109,30 @@ def test_check_alone_asks_for_all() -> None:
 def test_an_empty_log_has_no_rules() -> None:
     (run,) = sarif([])["runs"]
     assert run["results"] == [] and run["tool"]["driver"]["rules"] == []
+
+
+SCRIPT = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def increment(x, B: tl.constexpr):
+    at = tl.program_id(0) * STEP + tl.arange(0, B)
+    value = tl.load(x + at)
+    tl.store(x + at, value + 1)
+
+x = torch.zeros(128, device="cuda")
+increment[(4,)](x, B=32)
+assert float(x.sum()) > 0
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "kinds"), [(32, set()), (16, {"race-global"})])
+def test_a_script_with_pytorch_is_checked(tmp_path: Path, step: int, kinds: set[str]) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("triton", reason="Triton is not installed")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace("STEP", str(step)))
+    finished = simt.exec.run([sys.executable, script], gpu="a100", functional=True, check=True)
+    assert {finding.kind for finding in finished.findings} == kinds
+    assert finished.status == 0

@@ -184,7 +184,8 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
                 steps.close()
         status = process.status() if status is None else status
         results = *server.results, *torch.results(places)
-    return Finished(status or int(bool(server.lacking)), results, stopped, tuple(server.findings))
+        findings = *server.findings, *torch.findings()
+    return Finished(status or int(bool(server.lacking)), results, stopped, findings)
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simt.result import Result
+
+if TYPE_CHECKING:
+    from simt.check.findings import Finding
 
 _HERE = ("output", "progress", "resume")
 """Options for the side of `simt exec`."""
@@ -42,6 +45,14 @@ class TorchPrograms:
             "PYTHONPATH": f"{_SITE}:{others}" if others else str(_SITE),
             "SIMT_EXEC_TORCH": str(self._place),
         }
+
+    def findings(self) -> list[Finding]:
+        """What was found, with `check`, in the processes that have ended."""
+        return [
+            finding
+            for file in sorted(self._place.glob("*.findings"))
+            for finding in pickle.loads(file.read_bytes())
+        ]
 
     def results(self, places: Iterable[Any]) -> list[Result]:
         """What the processes that have ended have left, in order, saved in these places."""

@@ -187,16 +187,18 @@ class SimulatedGpu:
 
     def _allocate(self, size: int) -> int:
         try:
-            address = self.gpu.memory.allocate(size, "tensor")
+            address = self.gpu.memory.allocate(size, "tensor", owned=True)
         except LaunchError:
             self.empty_cache()
             try:
-                address = self.gpu.memory.allocate(size, "tensor")
+                address = self.gpu.memory.allocate(size, "tensor", owned=True)
             except LaunchError as error:
                 raise torch.OutOfMemoryError(
                     f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. GPU {self.index} has a "
                     f"total capacity of {self.capacity / 2**30:.2f} GiB ({error})"
                 ) from None
+        if (checking := self.gpu.checking) is not None:  # PyTorch's host writes tensors where they are
+            checking.written(address, size)
         self.reserved += size
         self.peak_reserved = max(self.peak_reserved, self.reserved)
         return address

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +15,9 @@ from simt.gpu import GPU
 from simt.result import Result
 
 from . import cuda_build, eager, gpus, inductor, locations, named, patches, triton_driver
+
+if TYPE_CHECKING:
+    from simt.check.findings import Finding
 
 _installed = False
 
@@ -72,6 +75,11 @@ def _end() -> None:
         found.gpu.synchronize()
         if not found.gpu.functional:
             found.gpu.save()
+
+
+def findings() -> list[Finding]:
+    """What the checker found on the devices in use, with the option `check`."""
+    return [finding for found in gpus.made() for finding in found.gpu.findings()]
 
 
 def results() -> list[Result]:

@@ -18,6 +18,8 @@ def begin(place: str) -> None:
 
 
 def _leave(place: Path) -> None:
+    if found := script.findings():
+        (place / f"{os.getpid()}.findings").write_bytes(pickle.dumps(found))
     for number, result in enumerate(script.results()):
         if result.launches:
             result.save(place / f"{os.getpid()}-{number:03}.json")
