@@ -183,9 +183,9 @@ class _Collected:
 
             baseline.save(baseline_of(self.config), self.kept)
         if sarif is not None:
-            from simt.testing.sarif import Finding, write
+            from simt.testing.sarif import Annotation, write
 
-            write(Path(sarif), [Finding(**found) for found in self.findings])
+            write(Path(sarif), [Annotation(**found) for found in self.findings])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if self.config.getoption("--simt-update") and self.kept:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 import typing_extensions
 
+import simt
 from simt import _engine, engine_types
 from simt.control import Controller, Stop
 from simt.control.launch import LaunchControl
@@ -197,10 +198,33 @@ def test_ptx() -> None:
     assert type(view) is memoryview and int.from_bytes(view[8:], "little") == 7
 
 
+RACE = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry race(.param .u64 x)
+{
+  .reg .u64 %d<2>;
+  .reg .u32 %r<2>;
+  ld.param.u64 %d0, [x];
+  mov.u32 %r0, %tid.x;
+  st.global.u32 [%d0], %r0;
+  ret;
+}
+"""
+
+
+def test_findings() -> None:
+    gpu = simt.GPU("a100", check=True)
+    gpu.load(RACE).race[1, 64](gpu.zeros(1, "int32"))
+    assert gpu.checking is not None and gpu.checking.native.findings
+    assert list(deviations(gpu.checking.native.findings, list[engine_types.RawFinding])) == []
+
+
 def test_every_dict_of_the_stub_is_compared() -> None:
     """What the engine takes is read key by key in C++; the rest is compared above."""
     named = set(re.findall(r"simt\.engine_types\.(\w+)", "".join(f.read_text() for f in STUB.iterdir())))
     taken = {"LoadableCode", "MachineFacts", "TextureFields"}
-    inside = {"RawSampling"}
+    inside = {"RawSampling", "RawAccess"}
     here = set(re.findall(r"engine_types\.(\w+)", Path(__file__).read_text()))
     assert named <= here | taken | inside

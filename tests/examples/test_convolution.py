@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import runpy
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -144,15 +145,16 @@ def test_arrays_that_ints_cannot_index_are_refused(gpu: simt.GPU, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_the_study_writes_tables_and_plots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_study_writes_tables_and_plots(tmp_path: Path) -> None:
     names = ("direct", "winograd_nonfused")
     given = [text for name in names for text in ("--algorithm", name)]
     given += ["--layer", "tiny", "--direction", "forward", "--timeline", "200", "--output", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", ["convolution", *given])
-    runpy.run_module("simt.examples.convolution", run_name="__main__")
-    said = capsys.readouterr().out
+    said = subprocess.run(
+        [sys.executable, "-m", "simt.examples.convolution", *given],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     found = pl.read_parquet(tmp_path / "summary.parquet")
     assert found["algorithm"].to_list() == list(names)
     launches = pl.read_parquet(tmp_path / "launches.parquet")
@@ -183,9 +185,8 @@ def test_the_study_writes_tables_and_plots(
         ),
     ],
 )
-def test_the_study_refuses_bad_arguments(
-    monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["convolution", *arguments])
-    with pytest.raises(SystemExit, match=f"error: .*{message}"):
-        runpy.run_module("simt.examples.convolution", run_name="__main__")
+def test_the_study_refuses_bad_arguments(arguments: list[str], message: str) -> None:
+    command = [sys.executable, "-m", "simt.examples.convolution", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.search(f"error: .*{message}", done.stderr)

@@ -85,6 +85,10 @@ def cycles(
     return sum(r["end_cycle"] - r["start_cycle"] - r["launch_latency"] for r in records)
 
 
+CODE_AT_ONCE = {"sm.front_end.instruction_cache.prefetch_latency": 0}
+"""Prefetched lines of code take no time."""
+
+
 def distance(
     tmp_path: Path,
     append: Callable[[Warp, int], None],
@@ -92,7 +96,9 @@ def distance(
     overrides: Mapping[str, Any] | None = None,
     counts: tuple[int, int] = (40, 120),
 ) -> float:
-    """Cycles by which one additional instruction in a chain lengthens a kernel of one warp."""
+    """Cycles by which one additional instruction in a chain lengthens a kernel of one warp, without the time
+    that prefetched code takes.
+    """
     totals = []
     for count in counts:
         warp = Warp()
@@ -101,5 +107,5 @@ def distance(
         folder = write_kernel(
             tmp_path / f"{gpu}-{count}-{len(list(tmp_path.iterdir()))}", [[warp]], shared_bytes=4096
         )
-        totals.append(cycles(folder, gpu, overrides or {}))
+        totals.append(cycles(folder, gpu, CODE_AT_ONCE | dict(overrides or {})))
     return (totals[1] - totals[0]) / (counts[1] - counts[0])

@@ -20,7 +20,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from papers import ROOT, Item, NotMeasured, Paper, Part, Rows, Section, Steps, main, percent, table
 from pka import PKA
-from programs import rows, simulate
+from recipes import rows, simulate
 
 from simt.errors import SpecError
 from simt.plots import SERIES

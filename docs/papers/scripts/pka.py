@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from papers import Item, NotMeasured, Paper, Part, Rows, Section, Steps, main, percent, table, times
-from programs import rows, simulate
+from recipes import rows, simulate
 
 from simt.control import PKP, TBPointRegions, what_if
 from simt.gpu import GPU

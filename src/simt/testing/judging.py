@@ -14,7 +14,7 @@ from simt.result import LaunchResult
 
 from . import baseline as baselines
 from .budgets import Budget
-from .sarif import Finding
+from .sarif import Annotation
 
 _PLACE = re.compile(r"(.+):(\d+)$")
 
@@ -23,7 +23,7 @@ _PLACE = re.compile(r"(.+):(\d+)$")
 class Judgement:
     """findings: what fails the test. properties: for JUnit. kept: for the baseline."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Annotation] = field(default_factory=list)
     properties: list[tuple[str, object]] = field(default_factory=list)
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -51,7 +51,7 @@ def judge(
     budgets = marked.get("budget", ())
     for text in [budgets] if isinstance(budgets, str) else budgets:
         if problem := Budget.read(text).problem(launches):
-            found.findings.append(Finding("budget", problem, *own))
+            found.findings.append(Annotation("budget", problem, *own))
     found.properties = list(_properties(launches))
     if not launches or not marked.get("baseline", True):
         return found
@@ -61,7 +61,7 @@ def judge(
         for text, line in baselines.changes(before, launches, tolerance):
             known = _PLACE.match(line)
             where = (known[1], int(known[2])) if known and Path(known[1]).is_file() else own
-            found.findings.append(Finding("baseline", text, *where))
+            found.findings.append(Annotation("baseline", text, *where))
     return found
 
 
@@ -71,9 +71,9 @@ def _findings(gpu: GPU) -> list[str]:
     return [str(one) for one in of()] if callable(of) else []
 
 
-def _finding(rule: str, text: str, own: tuple[str, int]) -> Finding:
+def _finding(rule: str, text: str, own: tuple[str, int]) -> Annotation:
     known = re.search(r"([\w./-]+\.(?:cu|py|ptx)):(\d+)", text)
-    return Finding(rule, text, *((known[1], int(known[2])) if known else own))
+    return Annotation(rule, text, *((known[1], int(known[2])) if known else own))
 
 
 def _properties(launches: Iterable[LaunchResult]) -> Iterable[tuple[str, object]]:

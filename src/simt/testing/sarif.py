@@ -20,7 +20,7 @@ _RULES = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Annotation:
     """rule: budget, baseline or check. file, line: where; 0: not known."""
 
     rule: str
@@ -32,7 +32,7 @@ class Finding:
         return vars(self) | {}
 
 
-def to_sarif(findings: Iterable[Finding]) -> dict[str, Any]:
+def to_sarif(findings: Iterable[Annotation]) -> dict[str, Any]:
     """The log with these findings. Schema: OASIS, SARIF version 2.1.0."""
     results = []
     for one in findings:
@@ -56,6 +56,6 @@ def to_sarif(findings: Iterable[Finding]) -> dict[str, Any]:
     }
 
 
-def write(path: Path, findings: Iterable[Finding]) -> None:
+def write(path: Path, findings: Iterable[Annotation]) -> None:
     """Writes the log; the file appears whole or not at all. Raises SimtError."""
     write_text(path, json.dumps(to_sarif(findings), indent=1) + "\n", SimtError)

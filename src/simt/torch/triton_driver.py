@@ -220,7 +220,7 @@ def _ordinal(function: Kernel) -> int:
     return next(found.index for found in gpus.made() if found.gpu is gpu)
 
 
-class Driver(GPUDriver):  # type: ignore[misc]
+class SimulatedDriver(GPUDriver):  # type: ignore[misc]
     """Triton's driver: `triton.runtime.driver.active`."""
 
     def __init__(self) -> None:
@@ -320,5 +320,5 @@ def install() -> None:
     knobs.runtime.add_stages_inspection_hook = _stages
     for name, backend in backends.items():
         if name == "nvidia":
-            backends[name] = replace(backend, driver=Driver)
-    triton.runtime.driver.set_active(Driver())
+            backends[name] = replace(backend, driver=SimulatedDriver)
+    triton.runtime.driver.set_active(SimulatedDriver())

@@ -95,6 +95,7 @@ class HardwareGPU(GPU):
         self.exclusive = Exclusive(self._memory.free)
         self._of_thread = threading.local()
         self.functional = False
+        self.checking = None
         self.fmad = True  # as the driver's compiler does
         self.code = "ptx"
         self.tensor_arithmetic = "hardware"
