@@ -250,7 +250,7 @@ def test_a_regular_kernel_is_predicted_well(levels: str) -> None:
 @pytest.mark.parametrize("levels", ["block", "warp"])
 def test_the_stated_interval_covers_a_regular_kernel(levels: str, policy: str, rounds: int) -> None:
     """Young CTAs run slowly under a greedy scheduler: the times of their blocks are not those of all."""
-    settings: dict[str, Any] = {"blocks": 1000, "launches": 1, "rounds": rounds, "policy": policy}
+    settings: dict[str, Any] = {"blocks": 1200, "launches": 1, "rounds": rounds, "policy": policy}
     full = run_stream(None, **settings)[0][0]
     found = run_stream(Photon(levels), **settings)[0][0]
     assert found.sampled.decision == "predict"

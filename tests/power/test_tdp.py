@@ -36,7 +36,7 @@ def gemm(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("qv100", False, 128, 0.8),
         ("a100", True, 128, 0.7),
         ("h100", True, 1024, 0.6),
-        ("rtx2060", False, 512, 0.8),
+        ("rtx2060", False, 520, 0.8),
         ("rtx3070", False, 192, 0.65),
     ],
 )

@@ -1,5 +1,6 @@
 /* A warp waits for a flag that another one sets only behind a barrier for both.
 slow: the faulty one runs until a time limit
+one_order: the other warp sets the flag first, and nobody waits
 
 x, y = integers(32), zeros(32)
 module.wait[1, 64](x, y)
