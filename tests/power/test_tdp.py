@@ -36,7 +36,7 @@ def gemm(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("qv100", False, 128, 0.8),
         ("a100", True, 128, 0.7),
         ("h100", True, 1024, 0.6),
-        ("rtx2060", False, 520, 0.8),
+        ("rtx2060", False, 640, 0.8),
         ("rtx3070", False, 192, 0.65),
     ],
 )
@@ -46,7 +46,8 @@ def test_a_product_takes_about_the_tdp(gemm: Any, gpu: str, tensor: bool, depth:
     unit, step = (units.tensor, TENSOR_STEP) if tensor else (units.fp32, 32)
     found = gemm.product(gpu, gemm.tensor(gpu) if tensor else gemm.fp32(gpu), depth)
     # Tensor cores cut off what they add: less than two units in the last place for each step of 16 products.
-    assert found.error < (depth / 16 * 2.0**-22 if tensor else 1e-6)
+    # Sums in FP32: rounding errors grow as the square root of their number.
+    assert found.error < (depth / 16 * 2.0**-22 if tensor else depth**0.5 * 2.0**-24)
     assert least < found.rate / (step * unit.count / unit.initiation_interval) <= 1
     assert BAND[0] < found.watts / load_energies(gpu).reference["tdp_w"].value < BAND[1]
 
