@@ -26,11 +26,16 @@ def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
     """A log of SARIF 2.1.0 with a result for each finding."""
     kinds = sorted({finding.kind for finding in findings})
     rules = [{"id": kind, "help": {"text": REMEDIES[kind]}} for kind in kinds]
-    driver = {"name": "simt check", "version": __version__, "rules": rules}
+    return sarif_log("simt check", rules, [_result(each) for each in findings])
+
+
+def sarif_log(tool: str, rules: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """A log of one tool. Schema: OASIS, SARIF version 2.1.0."""
+    driver = {"name": tool, "version": __version__, "rules": rules}
     return {
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": [_result(each) for each in findings]}],
+        "runs": [{"tool": {"driver": driver}, "results": results}],
     }
 
 
@@ -43,7 +48,7 @@ def _result(finding: Finding) -> dict[str, Any]:
         "occurrenceCount": finding.count,
     }
     if finding.file:
-        found["locations"] = [{"physicalLocation": _place(finding.file, finding.line)}]
+        found["locations"] = [{"physicalLocation": sarif_place(finding.file, finding.line)}]
     if finding.first is not None and finding.second is not None:
         found["relatedLocations"] = [_related(finding.first)]
     return found
@@ -51,11 +56,12 @@ def _result(finding: Finding) -> dict[str, Any]:
 
 def _related(access: Access) -> dict[str, Any]:
     return {
-        "physicalLocation": _place(access.file, access.line),
+        "physicalLocation": sarif_place(access.file, access.line),
         "message": {"text": f"{access.what} by {access.thread_text}"},
     }
 
 
-def _place(file: str, line: int | None) -> dict[str, Any]:
+def sarif_place(file: str, line: int | None) -> dict[str, Any]:
+    """The physical location of a line; of the file if the line is not known."""
     place: dict[str, Any] = {"artifactLocation": {"uri": file}}
     return place if line is None else {**place, "region": {"startLine": line}}

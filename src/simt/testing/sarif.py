@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simt.check.report import sarif_log, sarif_place
 from simt.errors import SimtError
 from simt.files import write_text
-from simt.version import __version__
 
 _RULES = {
     "budget": "A kernel takes more than its budget",
@@ -33,27 +33,18 @@ class Annotation:
 
 
 def to_sarif(findings: Iterable[Annotation]) -> dict[str, Any]:
-    """The log with these findings. Schema: OASIS, SARIF version 2.1.0."""
-    results = []
-    for one in findings:
-        place: dict[str, Any] = {"artifactLocation": {"uri": one.file}}
-        if one.line > 0:
-            place["region"] = {"startLine": one.line}
-        results.append(
-            {
-                "ruleId": one.rule,
-                "level": "error",
-                "message": {"text": one.message},
-                "locations": [{"physicalLocation": place}],
-            }
-        )
+    """The log with these findings."""
+    results = [
+        {
+            "ruleId": one.rule,
+            "level": "error",
+            "message": {"text": one.message},
+            "locations": [{"physicalLocation": sarif_place(one.file, one.line or None)}],
+        }
+        for one in findings
+    ]
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in _RULES.items()]
-    driver = {"name": "simt", "version": __version__, "rules": rules}
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
+    return sarif_log("simt", rules, results)
 
 
 def write(path: Path, findings: Iterable[Annotation]) -> None:
