@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from simt import _engine
 from simt.spec import available, load_spec
-from simt.spec.files import _fields, choices, range_of
+from simt.spec.files import ANY_NAME, _fields, choices, range_of
 from simt.spec.section import Megahertz, Quantity
 
 
@@ -28,6 +28,8 @@ def _leaf(path: str, field: FieldInfo) -> st.SearchStrategy[Any]:
     rule = range_of(field)
     if isinstance(rule, Megahertz):
         return st.integers(1000 * rule.least, 1000 * rule.most).map(lambda khz: khz / 1000)
+    if path.endswith(".opcodes"):
+        return st.lists(st.text(max_size=12), max_size=4)
     if path == "l1.carve_out_options":
         return st.lists(st.integers(0, 2**26), max_size=12)
     if not isinstance(rule, Quantity):
@@ -42,12 +44,17 @@ def _leaf(path: str, field: FieldInfo) -> st.SearchStrategy[Any]:
 def native_values(draw: st.DrawFn) -> dict[str, Any]:
     """Any native dict of the right shape: the engine must carry it, whether it makes sense or not."""
     values = load_spec("qv100").native()
+    units = values["sm"]["special_units"]
+    units.update({name: {} for name in draw(st.lists(st.text(max_size=12), max_size=3, unique=True))})
     for path, field in _fields().items():
         *sections, last = path.split(".")
-        table = values
+        tables = [values]
         for section in sections:
-            table = table[section]
-        table[last] = draw(_leaf(path, field))
+            tables = [
+                t for table in tables for t in (table.values() if section == ANY_NAME else [table[section]])
+            ]
+        for table in tables:
+            table[last] = draw(_leaf(path, field))
     return values
 
 
