@@ -19,7 +19,7 @@ from simt.validate.confidence import (
     nearest,
 )
 
-HERE = RunFeatures("h100", 90, 5000.0, 10000.0, {"long_scoreboard": 1.0})
+HERE = RunFeatures("h100", 90, "ptx", 5000.0, 10000.0, {"long_scoreboard": 1.0})
 
 
 def row(ratio: float, features: RunFeatures = HERE, program: str = "p") -> ErrorRow:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from simt.files import replacing
 from simt.formatting import format_time
 from simt.result import Result
 from simt.spec.files import available, load_spec
@@ -28,16 +29,22 @@ LEAST = 12  # and at least
 FARTHEST = 1.6  # distance beyond which a row says nothing
 WIDENING = 1.15  # of the interval in logarithms: the nearest rows are not drawn from those to come
 _OTHER_GPU = 0.3  # of the same generation; of others nothing follows
+_OTHER_CODE = 0.3
+_COLUMNS = (
+    "gpu", "sm_version", "code", "suite", "program", "row", "cycles", "instructions", "waits", "ratio"
+)  # fmt: skip
+_STATES = 5  # in which warps wait most, that are recorded
 _ISSUE = ("selected", "not_selected")
 
 
 @dataclass(frozen=True)
 class RunFeatures:
-    """What makes runs alike. cycles, instructions: of a launch, on average. waits: share of all waiting by
-    state."""
+    """What makes runs alike. code: "ptx" or "sass". cycles, instructions: of a launch, on average. waits:
+    share of all waiting by state."""
 
     gpu: str
     sm_version: int
+    code: str
     cycles: float
     instructions: float
     waits: Mapping[str, float]
@@ -49,9 +56,10 @@ class RunFeatures:
         return cls(
             result.machine.name,
             result.launches[0].sm_version if result.launches else 0,
+            "ptx" if result.provenance.code == "PTX" else "sass",
             t.cycles / n,
             t.warp_instructions / n,
-            shares(t.warp_stalls),
+            shares_of_waiting(t.warp_stalls),
         )
 
     def distance(self, other: RunFeatures) -> float:
@@ -63,7 +71,9 @@ class RunFeatures:
         if self.sm_version != other.sm_version:
             return math.inf
         machine = 0.0 if self.gpu == other.gpu else _OTHER_GPU
-        return math.hypot(lengths, sizes, differ) + machine
+        return (
+            math.hypot(lengths, sizes, differ) + machine + (_OTHER_CODE if self.code != other.code else 0.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,7 @@ def _conditions(result: Result) -> str:
     )
 
 
-def shares(states: Mapping[str, float]) -> dict[str, float]:
+def shares_of_waiting(states: Mapping[str, float]) -> dict[str, float]:
     """Of all waiting, by state."""
     waits = {name: n for name, n in states.items() if name not in _ISSUE and n == n and n > 0}
     total = sum(waits.values())
@@ -205,6 +215,7 @@ def error_rows(path: Path = ROWS) -> tuple[ErrorRow, ...]:
                 RunFeatures(
                     row["gpu"],
                     int(row["sm_version"]),
+                    row["code"],
                     float(row["cycles"]),
                     float(row["instructions"]),
                     {k: float(v) for k, _, v in (part.partition("=") for part in row["waits"].split())},
@@ -216,6 +227,25 @@ def error_rows(path: Path = ROWS) -> tuple[ErrorRow, ...]:
             )
             for row in csv.DictReader(file)
         )
+
+
+def record_rows(rows: Iterable[ErrorRow], path: Path = ROWS) -> None:
+    """Writes rows into the file, in the place of those of the same GPU, code, suite and name."""
+
+    def about(row: ErrorRow) -> tuple[str, ...]:
+        return row.features.gpu, row.features.code, row.suite, row.program, row.row
+
+    kept = {about(row): row for row in [*error_rows(path), *rows]}
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for _, row in sorted(kept.items()):
+            f = row.features
+            most = sorted(f.waits.items(), key=lambda wait: (-wait[1], wait[0]))[:_STATES]
+            waits = " ".join(f"{state}={share:.2f}" for state, share in most)
+            run = f.gpu, f.sm_version, f.code, row.suite, row.program, row.row
+            writer.writerow([*run, round(f.cycles), round(f.instructions, 1), waits, f"{row.ratio:.4f}"])
+    error_rows.cache_clear()
 
 
 def leave_out(rows: Sequence[ErrorRow], group: Callable[[ErrorRow], str]) -> tuple[int, int, int]:
