@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -17,6 +18,7 @@ from simt.cuda.nvcc import find_nvcc
 from simt.errors import ProfileError, ToolkitError
 from simt.exec import Finished
 from simt.result import LaunchResult
+from simt.result.sampled import Sampled
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
 from simt.validate.confidence import error_rows
@@ -172,8 +174,9 @@ def test_short_rows_first_and_none_twice(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(read_outcomes(tmp_path)) == 4
     run_rows(rows(tmp_path, 100), replace(setting, code="sass"), lambda each: told.append(each.code))
     run_rows(rows(tmp_path, 100), replace(setting, set={"sm.count": 4}), lambda each: told.append(each.spec))
-    assert len(told) == 6
-    assert len(set(each.key for each in read_outcomes(tmp_path))) == 6
+    run_rows(rows(tmp_path, 100), replace(setting, controller="pkp"), lambda each: told.append(each.sampling))
+    assert told[6:] == ["pkp"]
+    assert len(set(each.key for each in read_outcomes(tmp_path))) == 7
 
 
 def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +211,25 @@ def test_longer_rows_are_not_tried_after_one_that_takes_too_long(
     found = run_rows(both, Setting(tmp_path, None, limit=600), lambda _: None)
     assert fake.ran[4:] == ["p n=200", "p n=300"]
     assert {each.status for each in found} == {"done"}
+
+
+def test_a_sampled_row_has_the_interval_of_its_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 cycles ± 10 % and 100 in full detail are 400 ± 7.5 %; a method without interval says none."""
+    whole, sampled = finished((0, 100), (100, 400))
+    known = Sampled("systematic", "skip", "", 50, 60, 1, 1, 1, 2, half_widths={"cycles": 0.1})
+    ends = []
+    full = replace(known, decision="full", at_cycle=None, half_widths={})
+    for each in (known, full, replace(known, half_widths={})):
+        launches = [whole, replace(sampled, sampled=each)]
+        Fake(monkeypatch)
+        monkeypatch.setattr(whole_programs, "_simulated", lambda *_, of=launches: ("done", of))
+        setting = Setting(tmp_path / str(len(ends)), None, controller="systematic")
+        (row,) = rows(tmp_path, 100)
+        ends += run_rows([replace(row, recipe=replace(row.recipe, time="kernels"))], setting, lambda _: None)
+    assert [each.simulated for each in ends] == [400] * 3
+    assert [each.half_width for each in ends] == pytest.approx([0.075, 0.0, math.nan], nan_ok=True)
 
 
 def test_a_table_of_all_rows() -> None:

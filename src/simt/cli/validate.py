@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +63,7 @@ def _root() -> None:
 
 
 @app.command(epilog=EXAMPLES)
-@record_options.takes(GpuOptions, only=("set", "threads"))
+@record_options.takes(GpuOptions, only=("set", "threads", "controller"))
 def programs(
     gpu: Annotated[str, typer.Option(help="A shipped GPU that has recipes, or a TOML file.")],
     rows_file: Annotated[
@@ -105,7 +106,7 @@ def programs(
         Path, typer.Option("--output", "-o", metavar="DIR", help="Keeps programs, finished rows and tables.")
     ] = Path("out/programs"),
     limit: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Time limit for a row.")] = 60,
-    sample: Annotated[
+    every: Annotated[
         int, typer.Option(min=1, metavar="N", help="Only every Nth row of each program, by measured time.")
     ] = 1,
     vary_clocks: Annotated[
@@ -135,16 +136,19 @@ def programs(
         raise ProfileError("--record is for a shipped GPU with its own recipes")
     if rows_file is None:
         origin = f"{use or 'tuning'} rows of {recipes}"
-        rows = _rows(gpu, suite, only, use or "tuning", recipes, measured, sources, sample)
+        rows = _rows(gpu, suite, only, use or "tuning", recipes, measured, sources, every)
     elif use is None:
-        origin, rows = str(rows_file), _of(read_own_rows(rows_file, gpu), suite, only, sample)
+        origin, rows = str(rows_file), _of(read_own_rows(rows_file, gpu), suite, only, every)
     else:
         raise ProfileError(f"--use {use}: chooses among rows of recipes, expected without --rows")
     if not rows:
         raise ProfileError(f"{origin}: no row of this suite and name")
     if vary_clocks and not any(row.measured for row in rows):
         raise ProfileError(f"--vary-clocks: {origin} has counters only, expected times")
-    setting = Setting(out, sources, code, limit, overrides, options["threads"])
+    controller = options["controller"]
+    if controller and record_:
+        raise ProfileError("--record is for rows that are simulated whole, without --sample")
+    setting = Setting(out, sources, code, limit, overrides, options["threads"], controller=controller)
     found: dict[str, list[RowOutcome]] = {}
     with stoppable():
         for name, varied in clock_settings(setting, rows, FACTORS if vary_clocks else {}).items():
@@ -179,29 +183,41 @@ def _rows(
     recipes: Path,
     measured: Path | None,
     sources: Path | None,
-    sample: int,
+    every: int,
 ) -> list[Row]:
     """Those of recipes."""
     found = []
     for recipe in read_recipes(recipes, gpu):
         if recipe.use == use and (not suite or recipe.suite in suite):
-            found += _of(rows_of(recipe, measured, sources), suite, only, sample)
+            found += _of(rows_of(recipe, measured, sources), suite, only, every)
     return found
 
 
-def _of(rows: list[Row], suite: list[str] | None, only: list[str] | None, sample: int) -> list[Row]:
+def _of(rows: list[Row], suite: list[str] | None, only: list[str] | None, every: int) -> list[Row]:
     """Every Nth of those of the suites and names, by measured time."""
     found = [
         row
         for row in rows
         if (not suite or row.recipe.suite in suite) and (not only or any(text in row.name for text in only))
     ]
-    return sorted(found, key=lambda row: row.measured)[::sample]
+    return sorted(found, key=lambda row: row.measured)[::every]
 
 
 def _tell(each: RowOutcome) -> None:
-    error = f"{100 * each.error:+7.1f} %" if each.status == "done" and each.measured else each.status
+    error = (
+        f"{100 * each.error:+7.1f}{_margin(each)} %"
+        if each.status == "done" and each.measured
+        else each.status
+    )
     typer.echo(f"{each.suite} {each.row}: {error}  ({each.host_seconds:.1f} s)", err=True)
+
+
+def _margin(each: RowOutcome) -> str:
+    """Of the error, in points: half of the interval of a sampled row."""
+    if not each.sampling:
+        return ""
+    points = 100 * each.half_width * each.simulated / each.measured
+    return " ± ?" if math.isnan(points) else f" ± {points:.1f}"
 
 
 def _not_counted(console: Console, outcomes: list[RowOutcome]) -> None:
@@ -258,7 +274,7 @@ def _outliers(console: Console, outcomes: list[RowOutcome], most: int) -> None:
                     f"{o.suite} {o.row}",
                     f"{o.simulated:,.0f}",
                     f"{o.measured:,.0f}",
-                    f"{100 * o.error:+.1f} %",
+                    f"{100 * o.error:+.1f}{_margin(o)} %",
                     o.stall_text(),
                 ]
                 for o in worst

@@ -63,6 +63,8 @@ class RowOutcome:
     unclear: why it is not part of the means; empty if it is.
     counters: simulated and measured value by counter.
     stalls: share of warp-cycles by state, largest first.
+    sampling: the controller; empty: simulated whole. half_width: of the 95 % interval of simulated, as a
+        share of it, as if all launches erred together; NaN if a launch states none.
     """
 
     gpu: str
@@ -83,10 +85,12 @@ class RowOutcome:
     counters: Mapping[str, tuple[float, float]]
     stalls: Mapping[str, float]
     host_seconds: float
+    sampling: str = ""
+    half_width: float = 0.0
 
     @property
     def key(self) -> tuple[str, ...]:
-        return self.spec, self.engine, self.run, self.code, self.suite, self.row
+        return self.spec, self.engine, self.run, self.code, self.sampling, self.suite, self.row
 
     @property
     def error(self) -> float:
@@ -128,6 +132,7 @@ class Setting:
         them, that of the recipe does not count.
     end: at which end of the range rows run whose clock is unknown; None: at the specification's.
     scale: factors of clocks ("core", "dram").
+    controller: how launches are sampled, as in `simt.options`; None: simulated whole.
     """
 
     out: Path
@@ -138,6 +143,7 @@ class Setting:
     threads: int = 1
     end: End | None = None
     scale: Mapping[str, float] = field(default_factory=dict)
+    controller: str | None = None
 
 
 def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[RowOutcome], None]) -> list[RowOutcome]:
@@ -157,7 +163,8 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[RowOutcome],
         values = clocked(row.recipe, setting)
         spec = load_spec(row.recipe.gpu, values)
         measured = row.measured if row.in_cycles else row.measured * spec.clock.core_mhz / 1e3
-        key = (spec.hash[:16], engine_hash(), run_hash(row), setting.code, row.recipe.suite, row.name)
+        key: tuple[str, ...] = (spec.hash[:16], engine_hash(), run_hash(row), setting.code)
+        key += (setting.controller or "", row.recipe.suite, row.name)
         done = known.get(key)
         if done is None or done.status == "limit":
             recipe = row.recipe
@@ -325,6 +332,7 @@ def _options(row: Row, setting: Setting) -> dict[str, Any]:
     return {
         "code": setting.code,
         "threads": setting.threads,
+        "controller": setting.controller,
         "timeout": setting.limit,
         "set": {**(setting.set or {}), **row.recipe.set},
         "plan": set(row.recipe.timed) or None,
@@ -430,7 +438,19 @@ def _outcome(
         },
         stalls=shares(compared),
         host_seconds=seconds,
+        sampling=setting.controller or "",
+        half_width=_half_width(compared),
     )
+
+
+def _half_width(launches: Sequence[LaunchResult]) -> float:
+    cycles = sum(launch.cycles for launch in launches)
+    widths = (
+        launch.cycles * (each.half_widths.get("cycles", 0.0 if each.decision == "full" else math.nan))
+        for launch in launches
+        if (each := launch.sampled)
+    )
+    return sum(widths) / cycles if cycles else 0.0
 
 
 def timed_launches(result: Result, recipe: Recipe) -> list[LaunchResult]:
