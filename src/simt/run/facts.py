@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simt.result import LaunchResult, Machine, timeline
@@ -37,7 +37,7 @@ def launch_result(
 ) -> LaunchResult:
     """A finished launch, from the engine's record. cycle_offset: added to its cycles."""
     return LaunchResult(
-        **asdict(facts),
+        **vars(facts),
         stream=raw["stream"],
         start_cycle=raw["start_cycle"] + cycle_offset,
         end_cycle=raw["end_cycle"] + cycle_offset,
