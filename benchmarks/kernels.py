@@ -76,18 +76,22 @@ def _gemm(w: Warp, cta: int, warp: int) -> None:
     w.memory("STG.E.128.SYS", [C + (cta * 256 + warp * 32 + i) * 16 for i in LANES], 16, None, (6, 64))
 
 
-# Kind: body, CTAs of 256 threads, shared bytes, registers; Accel-Sim's warp instructions a second on such a
-# machine.
-KINDS: dict[str, tuple[Callable[[Warp, int, int], None], int, int, int, float]] = {
-    "streaming": (_streaming, 9000, 0, 12, 4.2e3),
-    "gemm": (_gemm, 320, 16384, 96, 16.3e3),
-    "ffma": (_ffma, 640, 0, 32, 41e3),
+def _nothing(w: Warp, cta: int, warp: int) -> None:
+    pass
+
+
+# Kind: body, CTAs of 256 threads, shared bytes, registers.
+KINDS: dict[str, tuple[Callable[[Warp, int, int], None], int, int, int]] = {
+    "streaming": (_streaming, 9000, 0, 12),
+    "gemm": (_gemm, 320, 16384, 96),
+    "ffma": (_ffma, 640, 0, 32),
 }
+IDLE = {"nothing": (_nothing, 1, 0, 8)}  # for what a simulator takes to start
 
 
 def kernel(kind: str, ctas: int | None = None) -> Path:
     """The folder of a kind's trace, with as many CTAs as it has or as are given, written once."""
-    body, of_kind, shared, registers, _ = KINDS[kind]
+    body, of_kind, shared, registers = {**KINDS, **IDLE}[kind]
     ctas = ctas or of_kind
     folder = Path(tempfile.gettempdir()) / "simt-benchmarks" / f"{kind}-{ctas}"
     if not (folder / "kernelslist.g").exists():
