@@ -40,12 +40,15 @@ def _leaf(path: str, field: FieldInfo) -> st.SearchStrategy[Any]:
     return st.sampled_from([0, *powers] if rule.least == 0 else powers)
 
 
+_NAME = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+
+
 @st.composite
 def native_values(draw: st.DrawFn) -> dict[str, Any]:
     """Any native dict of the right shape: the engine must carry it, whether it makes sense or not."""
     values = load_spec("qv100").native()
     units = values["sm"]["special_units"]
-    units.update({name: {} for name in draw(st.lists(st.text(max_size=12), max_size=3, unique=True))})
+    units.update({name: {} for name in draw(st.lists(_NAME, max_size=3, unique=True))})
     for path, field in _fields().items():
         *sections, last = path.split(".")
         tables = [values]
