@@ -59,6 +59,34 @@ def scaled_instruction(
     return word | m >> 7 << 27 | ids[0] << 29
 
 
+def here(count: int) -> str:
+    """Adds where the kernel's shared memory begins to descriptors %v0, ..., and %v1 (0: %v0 alone)."""
+    last = 1 if count == 0 else count
+    return "mov.u64 %from, room; shr.u64 %from, %from, 4;" + "".join(
+        f"add.u64 %v{i}, %v{i}, %from;" for i in range(last)
+    )
+
+
+def run_warp(body: str, memory: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs `body` in the first warp, between filling and reading tensor memory; %g is the address of the
+    thread's row of `values`, which is returned with tensor memory.
+    """
+    count = values.shape[1]
+    registers = np.ascontiguousarray(values, np.uint32)
+    after = _run(
+        f".reg .b32 %e<{count}>; .reg .b64 %g; mad.wide.u32 %g, %me, {4 * count}, %from;"
+        f"setp.ge.u32 %q, %me, 32; @%q bra WAIT; {body} tcgen05.wait::ld.sync.aligned;"
+        "tcgen05.wait::st.sync.aligned; setp.ne.u32 %q, %me, 0; @%q bra WAIT;",
+        Image(2048),
+        memory,
+        registers,
+        1,
+        EXACT,
+        (),
+    )
+    return after[0], registers
+
+
 def run(
     body: str,
     image: Image,
@@ -72,13 +100,29 @@ def run(
     returns what it holds afterwards. body names tensor memory's address %t, the mbarrier's %m, and 64-bit
     values %v0, %v1, ...; descriptors among them are of the shared memory `image` (images: of each CTA).
     """
+    constants = np.array([v & (2**64 - 1) for v in values] or [0], np.uint64)
+    load = "".join(f"ld.global.b64 %v{i}, [%from+{8 * i}];" for i in range(len(constants)))
+    first = "add.u32 %i, %me, %cta; setp.ne.u32 %q, %i, 0; @%q bra WAIT; setp.eq.u32 %q, 0, 0;"
+    registers = f".reg .b64 %v<{len(constants)}>;"
+    out = _run(registers + load + first + body, image, memory, constants, group, machine, images)
+    return out if group == 2 else out[0]
+
+
+def _run(
+    body: str,
+    image: Image,
+    memory: np.ndarray,
+    values: np.ndarray,
+    group: int,
+    machine: dict[str, int],
+    images: Sequence[Image],
+) -> np.ndarray:
+    """Tensor memory after all threads have run `body`, which sends all but one of them to WAIT."""
     memory = np.ascontiguousarray(memory, np.uint32).reshape(group, LANES, -1)
     columns = memory.shape[2]
     assert columns % 32 == 0
-    count = max(1, len(values))
     every = np.concatenate([i.bytes for i in (images or [image] * group)])
     room = len(every) // group
-    constants = np.array([v & (2**64 - 1) for v in values] or [0], np.uint64)
     wide = 1 << max(5, (columns - 1).bit_length())
     chunks = [(c, f"{{{', '.join(f'%d{i}' for i in range(32))}}}") for c in range(0, columns, 32)]
     load = "\n".join(
@@ -91,7 +135,6 @@ def run(
         + "\n".join(f"st.global.b32 [%at+{4 * (c + i)}], %d{i};" for i in range(32))
         for c, names in chunks
     )
-    values_text = "\n".join(f"ld.global.b64 %v{i}, [%from+{8 * i}];" for i in range(count))
     sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if group == 2 else "bar.sync 0;"
     multicast = ".multicast::cluster" if group == 2 else ""
     mask = ", 3" if group == 2 else ""
@@ -99,17 +142,16 @@ def run(
 .target sm_100a
 .address_size 64
 .extern .shared .align 1024 .b8 room[];
-.shared .align 8 .b64 barrier; .shared .align 4 .b32 place;
 .visible .entry k(.param .b64 image, .param .b64 memory, .param .b64 out, .param .b64 values) {{
-.reg .b32 %d<32>, %r<8>, %me, %cta, %t, %w, %m, %i; .reg .b64 %at, %from, %v<{count}>; .reg .pred %p, %q;
-mov.u32 %me, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %m, barrier;
+.reg .b32 %d<32>, %r<8>, %me, %cta, %t, %w, %m, %i; .reg .b64 %at, %from; .reg .pred %p, %q;
+mov.u32 %me, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %m, room; add.u32 %m, %m, {room};
 setp.eq.u32 %p, %me, 0; @%p mbarrier.init.shared.b64 [%m], 1;
 ld.param.b64 %from, [image]; mad.lo.u32 %i, %cta, {room // 16}, %me; mad.wide.u32 %from, %i, 16, %from;
 mov.u32 %r4, room; mad.lo.u32 %r4, %me, 16, %r4; mov.u32 %i, %me;
 COPY: ld.global.v4.b32 {{%r0, %r1, %r2, %r3}}, [%from]; st.shared.v4.b32 [%r4], {{%r0, %r1, %r2, %r3}};
 add.u64 %from, %from, 2048; add.u32 %r4, %r4, 2048; add.u32 %i, %i, 128;
 setp.lt.u32 %q, %i, {room // 16}; @%q bra COPY;
-setp.lt.u32 %q, %me, 32; mov.u32 %r0, place; @!%q bra ALLOCATED;
+setp.lt.u32 %q, %me, 32; add.u32 %r0, %m, 8; @!%q bra ALLOCATED;
 tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [%r0], {wide};
 tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned;
 ALLOCATED: {sync}
@@ -118,9 +160,6 @@ ld.param.b64 %at, [memory]; mad.lo.u32 %i, %cta, {LANES}, %me; mad.wide.u32 %at,
 {load}
 fence.proxy.async.shared::cta; tcgen05.fence::before_thread_sync; {sync} tcgen05.fence::after_thread_sync;
 ld.param.b64 %from, [values];
-{values_text}
-add.u32 %i, %me, %cta; setp.ne.u32 %q, %i, 0; @%q bra WAIT;
-setp.eq.u32 %q, 0, 0;
 {body}
 tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster{multicast}.b64 [%m]{mask};
 WAIT: mbarrier.try_wait.parity.shared.b64 %q, [%m], 0; @!%q bra WAIT;
@@ -137,14 +176,14 @@ END: ret; }}"""
         every,
         memory,
         out,
-        constants,
+        values,
         grid=(group, 1, 1),
         cluster=(group, 1, 1),
         block=(LANES, 1, 1),
-        shared=room,
+        shared=room + 16,
         machine=machine,
     )
-    return out if group == 2 else out[0]
+    return out
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------
@@ -184,7 +223,7 @@ def rounded(total: Fraction, d: str) -> int:
 
 def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str], d: str = "f32") -> int:
     """Code of D's element without block scaling."""
-    pairs = [(number(x, types[0]), number(y, types[1])) for x, y in zip(a, b, strict=True)]
+    pairs = [(number(int(x), types[0]), number(int(y), types[1])) for x, y in zip(a, b, strict=True)]
     addend, of_c = number(c, d if d == "f16" else "f32")
     special = addend + sum(x * y for (x, _), (y, _) in pairs)
     if not math.isfinite(special):
