@@ -3,19 +3,22 @@
 
 namespace simt {
 
-/// What decides the time of a product into tensor memory (tcgen05.mma): as a single number, an executed
-/// product carries it in place of an address, also in a recorded trace.
+/// What decides the time of a product into tensor memory (tcgen05.mma), or of a copy there (tcgen05.cp). As a
+/// single number, executed ones carry it in place of an address, also in a recorded trace.
 struct TensorMemoryProduct {
-  uint32_t m = 0, n = 0;  ///< of the product, by all its CTAs
+  uint32_t columns = 0;  ///< of D, in each lane that it has; 0: it is a copy
   uint32_t ctas = 1;
-  bool a_in_tensor_memory = false;
+  bool split = false;          ///< D's columns are in two groups of lanes
+  uint32_t row_bytes = 0;      ///< bytes of A's containers from shared memory: what its first row waits for
+  uint32_t operand_bytes = 0;  ///< that a CTA reads from shared memory
 
   constexpr uint64_t packed() const {
-    return n | uint64_t{m} << 16 | uint64_t{ctas} << 32 | uint64_t{a_in_tensor_memory} << 40;
+    return columns | uint64_t{ctas} << 12 | uint64_t{split} << 15 | uint64_t{row_bytes} << 16 |
+           uint64_t{operand_bytes} << 40;
   }
   static constexpr TensorMemoryProduct unpacked(uint64_t word) {
-    return {static_cast<uint32_t>(word >> 16 & 0xffff), static_cast<uint32_t>(word & 0xffff),
-            static_cast<uint32_t>(word >> 32 & 0xff), (word >> 40 & 1) != 0};
+    return {static_cast<uint32_t>(word & 0xfff), static_cast<uint32_t>(word >> 12 & 7), (word >> 15 & 1) != 0,
+            static_cast<uint32_t>(word >> 16 & 0xffffff), static_cast<uint32_t>(word >> 40)};
   }
 };
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <string>
 
+#include "isa/tensor_memory_product.hpp"
 #include "operations/fragments.hpp"
 #include "operations/mbarrier.hpp"
 #include "operations/shared_matrix.hpp"
@@ -115,6 +116,10 @@ uint32_t tensor_address(const Context& c, const TensorAddress& address) {
 void run_tensor_allocate(Context& c, const Op& op) {
   need_whole_warp(c);
   const auto& d = op.details<TensorAllocationDetail>();
+  const uint32_t sm = c.grid->machine().sm_version;
+  if (sm < 100 || sm >= 120)
+    throw Fault("illegal instruction", "tcgen05.alloc: sm_" + std::to_string(sm) +
+                                           " has no tensor memory; sm_100, sm_103 and sm_110 have");
   TensorMemory& memory = c.cta->tensor_memory();
   memory.use_group(d.ctas);
   if (d.ctas == 2) peer_of(c);
@@ -162,6 +167,14 @@ void run_tensor_copy(Context& c, const Op& op) {
   if (at.lane != 0)
     throw Fault("tensor memory", "tcgen05.cp to lane " + std::to_string(at.lane) + ", expected lane 0");
   const uint64_t descriptor = c.lanes<const uint64_t>(d.descriptor)[c.first_lane()];
+  if (c.record) {
+    const TensorMemoryProduct time{.ctas = d.ctas, .operand_bytes = d.rows * d.bytes};
+    c.record->mask = c.mask;
+    c.record->bulk = true;
+    c.record->bulk_bytes = 0;
+    c.record->mbarrier = 0;
+    c.record->bulk_parts.assign(1, time.packed());
+  }
   each_cta(c, d.ctas, [&](Cta& cta) {
     TensorMemory& memory = cta.tensor_memory();
     memory.use_group(d.ctas);

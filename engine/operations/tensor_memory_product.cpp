@@ -409,11 +409,16 @@ class Product {
   void record() const {
     if (!c_.record) return;
     const uint32_t rows = in_a_memory() ? 0 : layout_.rows, columns = in_.n / d_.ctas;
+    const TensorMemoryProduct time{.columns = in_.n / layout_.parts,
+                                   .ctas = d_.ctas,
+                                   .split = d_.ctas == 2 && layout_.parts == 2,
+                                   .row_bytes = rows * row_bits / 8,
+                                   .operand_bytes = (rows * bits(in_.a) + columns * bits(in_.b)) / 8 * in_.k};
     c_.record->mask = c_.mask;
     c_.record->bulk = true;
+    c_.record->bulk_bytes = 0;
     c_.record->mbarrier = 0;
-    c_.record->bulk_parts.assign(1, TensorMemoryProduct{in_.m, in_.n, d_.ctas, in_a_memory()}.packed());
-    c_.record->bulk_bytes = (rows * bits(in_.a) + columns * bits(in_.b)) / 8 * in_.k;
+    c_.record->bulk_parts.assign(1, time.packed());
   }
 
  private:
