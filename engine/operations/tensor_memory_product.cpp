@@ -413,7 +413,7 @@ class Product {
                                    .ctas = d_.ctas,
                                    .split = d_.ctas == 2 && layout_.parts == 2,
                                    .row_bytes = rows * row_bits / 8,
-                                   .operand_bytes = (rows * bits(in_.a) + columns * bits(in_.b)) / 8 * in_.k};
+                                   .operand_bytes = (rows + columns) * row_bits / 8};
     c_.record->mask = c_.mask;
     c_.record->bulk = true;
     c_.record->bulk_bytes = 0;
@@ -426,25 +426,6 @@ class Product {
     return c_.lanes<const uint32_t>(of.base)[lane] + static_cast<uint32_t>(of.offset);
   }
   bool in_a_memory() const { return d_.a_descriptor == place::none; }
-  /// What an element takes of shared memory's bandwidth (measured: 4-bit data count half a byte, also in
-  /// containers of a byte; that 6 bits count as 6 is assumed).
-  static uint32_t bits(Element element) {
-    switch (element) {
-      case Element::Tf32:
-        return 32;
-      case Element::F16:
-      case Element::Bf16:
-        return 16;
-      case Element::E2m3:
-      case Element::E3m2:
-        return 6;
-      case Element::E2m1:
-        return 4;
-      default:
-        return 8;
-    }
-  }
-
   void check_lane(uint32_t lane, const char* what) const {
     if (lane == 0 || (layout_.half_used && lane == 16)) return;
     throw Fault("tensor memory", std::string("tcgen05.mma with ") + what + " at lane " +

@@ -137,14 +137,14 @@ def _run(
     )
     sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if group == 2 else "bar.sync 0;"
     multicast = ".multicast::cluster" if group == 2 else ""
-    mask = ", 3" if group == 2 else ""
+    mask = ", %h" if group == 2 else ""
     text = f""".version 8.8
 .target sm_100a
 .address_size 64
 .extern .shared .align 1024 .b8 room[];
 .visible .entry k(.param .b64 image, .param .b64 memory, .param .b64 out, .param .b64 values) {{
-.reg .b32 %d<32>, %r<8>, %me, %cta, %t, %w, %m, %i; .reg .b64 %at, %from; .reg .pred %p, %q;
-mov.u32 %me, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %m, room; add.u32 %m, %m, {room};
+.reg .b32 %d<32>, %r<8>, %me, %cta, %t, %w, %m, %i; .reg .b64 %at, %from; .reg .b16 %h; .reg .pred %p, %q;
+mov.b16 %h, 3; mov.u32 %me, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %m, room; add.u32 %m, %m, {room};
 setp.eq.u32 %p, %me, 0; @%p mbarrier.init.shared.b64 [%m], 1;
 ld.param.b64 %from, [image]; mad.lo.u32 %i, %cta, {room // 16}, %me; mad.wide.u32 %from, %i, 16, %from;
 mov.u32 %r4, room; mad.lo.u32 %r4, %me, 16, %r4; mov.u32 %i, %me;

@@ -21,14 +21,6 @@ inline constexpr PtxRow unsupported_rows[] = {
      .forms = "multimem.red.relaxed.gpu.global.add.{u32,f32} [g],T",
      .translate = functional::translate_unsupported,
      .lowering = nothing},
-    {.name = "clusterlaunchcontrol",
-     .facts = ordered,
-     .forms = "",
-     .translate = functional::translate_unsupported,
-     .lowering = nothing,
-     .later_forms = "clusterlaunchcontrol.try_cancel.async.shared::cta.$COMPLETE.b128 [s],[s]"
-                    " | clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p,q"
-                    " | clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 r,q"},
 };
 
 }  // namespace simt::instructions

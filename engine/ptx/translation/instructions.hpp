@@ -40,7 +40,8 @@ Semantics translate_tcgen05_alloc, translate_tcgen05_dealloc, translate_tcgen05_
     translate_tcgen05_shift, translate_tcgen05_commit, translate_tcgen05_mma;
 // asynchronous
 Semantics translate_cp_async, translate_cp_async_group, translate_cp_async_mbarrier, translate_cp_async_bulk,
-    translate_mbarrier, translate_tensormap_replace, translate_tensormap_copy;
+    translate_mbarrier, translate_try_cancel, translate_query_cancel, translate_tensormap_replace,
+    translate_tensormap_copy;
 // texture
 Semantics translate_tex, translate_tld4, translate_txq, translate_suq, translate_istypep, translate_suld,
     translate_sust, translate_sured;
