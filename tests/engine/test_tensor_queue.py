@@ -10,18 +10,15 @@ import pytest
 import simt
 from support.tensor_timing import cycles
 
-SHARED = Path(__file__).parents[2] / "shared"
-ROWS_AT = SHARED / "data" / "silicon" / "b200-tcgen05.csv"
-needs_rows = pytest.mark.skipif(not ROWS_AT.is_file(), reason="published rows are not beside the checkout")
-
 
 @pytest.fixture(scope="module")
 def gpu() -> simt.GPU:
     return simt.GPU("b200", set={"sm.count": 2})
 
 
-def published() -> list[dict[str, str]]:
-    with ROWS_AT.open() as file:
+@pytest.fixture
+def published(shared_data: Path) -> list[dict[str, str]]:
+    with (shared_data / "silicon" / "b200-tcgen05.csv").open() as file:
         return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
@@ -30,20 +27,17 @@ def shape(row: dict[str, str]) -> tuple[str, str, int, int, int]:
 
 
 @pytest.mark.slow
-@needs_rows
-def test_published_latencies(gpu: simt.GPU) -> None:
+def test_published_latencies(gpu: simt.GPU, published: list[dict[str, str]]) -> None:
     """Within 6 cycles, but for one of 264: S8 by two CTAs, M = 128, N = 64."""
-    rows = published()
-    off = [r for r in rows if abs(cycles(gpu, *shape(r)) - float(r["latency_cycles"])) > 6]
-    assert len(rows) == 264
+    off = [r for r in published if abs(cycles(gpu, *shape(r)) - float(r["latency_cycles"])) > 6]
+    assert len(published) == 264
     assert len(off) <= 1, [shape(r) for r in off]
 
 
 @pytest.mark.slow
-@needs_rows
-def test_published_rates(gpu: simt.GPU) -> None:
+def test_published_rates(gpu: simt.GPU, published: list[dict[str, str]]) -> None:
     """Within 5 % on at least nine in ten, with 64 products in flight; none is off by more than a tenth."""
-    rows = [r for r in published()[::6] if r["cycles_at_depth_64"]]
+    rows = [r for r in published[::6] if r["cycles_at_depth_64"]]
     errors = [cycles(gpu, *shape(r), 64) / 64 / float(r["cycles_at_depth_64"]) - 1 for r in rows]
     assert sum(abs(e) <= 0.05 for e in errors) >= 0.9 * len(rows)
     assert max(map(abs, errors)) < 0.15

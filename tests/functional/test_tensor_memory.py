@@ -27,7 +27,7 @@ def words(shape: tuple[int, ...], seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 1 << 32, shape, np.uint64).astype(np.uint32)
 
 
-# --- allocation -----------------------------------------------------------------------------------------------
+# --- allocation -------------------------------------------------------------------------------------------
 
 
 def allocate(body: str, machine: dict[str, int] = tm.B200, threads: int = 32) -> None:
@@ -97,11 +97,13 @@ def test_a_warp_reaches_its_own_lanes() -> None:
         + "NEXT: bar.sync 0; mov.u32 %r1, 0; @!%p bra END;"
         + "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1]; END:"
     )
-    with pytest.raises(ProgramFault, match="at lane 0 by warp 1, which reaches lanes 32 to 63; expected lane 32"):
+    with pytest.raises(
+        ProgramFault, match="at lane 0 by warp 1, which reaches lanes 32 to 63; expected lane 32"
+    ):
         allocate(body, threads=64)
 
 
-# --- moves ----------------------------------------------------------------------------------------------------
+# --- moves ------------------------------------------------------------------------------------------------
 
 
 def position(shape: str, thread: int, r: int) -> tuple[int, int]:
@@ -126,7 +128,9 @@ def position(shape: str, thread: int, r: int) -> tuple[int, int]:
 SHAPES = [("32x32b", 1), ("16x64b", 1), ("16x128b", 2), ("16x256b", 4), ("16x32bx2", 1)]
 
 
-def move(shape: str, times: int, halves: bool, loads: bool, lane: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def move(
+    shape: str, times: int, halves: bool, loads: bool, lane: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tensor memory before and after, and the registers of warp 0, of a load or store."""
     count = dict(SHAPES)[shape] * times
     before, values = words((128, 64), 2), words((32, count), 3)
@@ -139,7 +143,8 @@ def move(shape: str, times: int, halves: bool, loads: bool, lane: int) -> tuple[
         pack = ".unpack::16b" if halves else ""
         moves = f"tcgen05.st.sync.aligned.{shape}.x{times}{pack}.b32 [%t+{lane << 16}]{offset}, {names};"
     access = "\n".join(
-        f"{'st' if loads else 'ld'}.global.b32 " + (f"[%g+{4 * i}], %e{i};" if loads else f"%e{i}, [%g+{4 * i}];")
+        f"{'st' if loads else 'ld'}.global.b32 "
+        + (f"[%g+{4 * i}], %e{i};" if loads else f"%e{i}, [%g+{4 * i}];")
         for i in range(count)
     )
     after, out = tm.run_warp(moves + access if loads else access + moves, before, values)
@@ -165,7 +170,10 @@ def test_moves(shape: str, each: int, times: int, loads: bool, halves: bool) -> 
                     low, high = int(before[row, column]), int(before[row, column + 1])
                     assert registers[thread, r] == (low & 0xFFFF | high << 16) & 0xFFFFFFFF
                 else:
-                    expected[row, column : column + 2] = registers[thread, r] & 0xFFFF, registers[thread, r] >> 16
+                    expected[row, column : column + 2] = (
+                        registers[thread, r] & 0xFFFF,
+                        registers[thread, r] >> 16,
+                    )
             elif loads:
                 assert registers[thread, r] == before[row, column]
             else:
@@ -173,7 +181,7 @@ def test_moves(shape: str, each: int, times: int, loads: bool, halves: bool) -> 
     np.testing.assert_array_equal(after, expected)
 
 
-# --- copies ---------------------------------------------------------------------------------------------------
+# --- copies -----------------------------------------------------------------------------------------------
 
 LANES_OF = {
     "128x256b": lambda row: [row],
@@ -209,7 +217,7 @@ def test_copies_from_shared_memory(shape: str, unpacked: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-# --- products -------------------------------------------------------------------------------------------------
+# --- products ---------------------------------------------------------------------------------------------
 
 
 def lanes_of(m: int, n: int, group: int = 1, ws: bool = False) -> np.ndarray:
@@ -234,7 +242,9 @@ def containers(codes: np.ndarray, type_: str) -> np.ndarray:
     """Bytes of rows as shared memory has them: 16 elements of 4 or 6 bits lie in the first of 16 bytes."""
     if type_ not in tm.SMALL:
         size = BITS[type_] // 8
-        return np.ascontiguousarray(codes.astype({1: np.uint8, 2: np.uint16, 4: np.uint32}[size])).view(np.uint8)
+        return np.ascontiguousarray(codes.astype({1: np.uint8, 2: np.uint16, 4: np.uint32}[size])).view(
+            np.uint8
+        )
     bits = 4 if type_ == "e2m1" else 6
     each = (codes.reshape(-1, 16)[:, :, None] >> np.arange(bits) & 1).astype(np.uint8).reshape(-1, 16 * bits)
     padded = np.zeros((len(each), 128), np.uint8)
@@ -370,9 +380,7 @@ def test_negated_and_saturated() -> None:
     limits = np.where(np.arange(16) % 2, 0x7FFFFFFF, 0x80000000) * np.ones((64, 1), np.uint32)
     exact = product(decode(codes_a, "s8"), decode(codes_b, "s8"), decode(limits.astype(np.uint32), "s32"))
     for saturate in (False, True):
-        found = multiply(
-            codes_a, codes_b, limits.astype(np.uint32), ("s32", "s8", "s8"), saturate=saturate
-        )
+        found = multiply(codes_a, codes_b, limits.astype(np.uint32), ("s32", "s8", "s8"), saturate=saturate)
         np.testing.assert_array_equal(found, encode(exact, "s32", saturate=saturate))
 
 
@@ -381,15 +389,20 @@ def test_negated_and_saturated() -> None:
 def test_swizzled_operands_along_k(type_: str, swizzle: str) -> None:
     step = tm.step_of(type_)
     rng = np.random.default_rng(10)
-    codes_a, codes_b = random_codes(rng, type_, (64, 4 * step), 3), random_codes(rng, type_, (4 * step, 16), 3)
+    codes_a, codes_b = (
+        random_codes(rng, type_, (64, 4 * step), 3),
+        random_codes(rng, type_, (4 * step, 16), 3),
+    )
     image, d = Image(ROOM), "f32"
     left = k_major(image, codes_a, type_, A_AT, swizzle)
     right = k_major(image, codes_b.T, type_, B_AT, swizzle)
     values, total = [v | VERSION for v in left + right], np.zeros((64, 16), np.uint32)
-    body = tm.here(8) + f"cvt.u32.u64 %r0, %v8; setp.ne.u32 %q, 0, 0;"
+    body = tm.here(8) + "cvt.u32.u64 %r0, %v8; setp.ne.u32 %q, 0, 0;"
     for i in range(4):
         kind = tm.KINDS[type_][0]
-        body += f"tcgen05.mma.cta_group::1.kind::{kind} [%t], %v{i}, %v{4 + i}, %r0, %q; setp.eq.u32 %q, 0, 0;"
+        body += (
+            f"tcgen05.mma.cta_group::1.kind::{kind} [%t], %v{i}, %v{4 + i}, %r0, %q; setp.eq.u32 %q, 0, 0;"
+        )
         part = slice(i * step, (i + 1) * step)
         total = wanted(codes_a[:, part], codes_b[part], total, (d, type_, type_))
     out = tm.run(body, image, words((128, 32)), [*values, tm.instruction(64, 16, type_, type_)])
@@ -477,7 +490,7 @@ def test_two_ctas(m: int) -> None:
     np.testing.assert_array_equal(found, wanted(codes_a, codes_b, before, ("f32", "f16", "f16")))
 
 
-# --- arithmetic to the bit ------------------------------------------------------------------------------------
+# --- arithmetic to the bit --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("types", [t for t in TYPES if t[0] != "s32"], ids=".".join)
@@ -510,8 +523,8 @@ def finite_f32(rng: random.Random) -> int:
     return bits & 0x807FFFFF if bits & 0x7F800000 == 0x7F800000 else bits
 
 
-# Words that a B200 returned (sf-tensor/tcgen05, frozen vectors): type, K, seed of Python's generator, how each
-# element is drawn, results of consecutive cases (A's row, B's column, C).
+# Words that a B200 returned (sf-tensor/tcgen05, frozen vectors): type, K, seed of Python's generator, how
+# each element is drawn, results of consecutive cases (A's row, B's column, C).
 UNSCALED = [
     ("tf32", 8, 104, finite_f32, (0xFF800000, 0xFC347E7C)),
     ("bf16", 16, 104, finite_f32, (0x7F800000, 0x7F800000)),
@@ -560,7 +573,7 @@ def test_integers_of_a_b200(a: str, b: str, saturate: bool, seed: int, result: i
     assert {int(v) for v in found.ravel()} == {result}
 
 
-# --- scale factors --------------------------------------------------------------------------------------------
+# --- scale factors ----------------------------------------------------------------------------------------
 
 
 def scaled(
@@ -691,7 +704,7 @@ def test_scaled_words_of_a_b200() -> None:
     case("mxf8f6f4", "1X", [1] * 32, [1] * 32, 0, (0xFF,), (127,), True, 0x7FFFFFFF)
 
 
-# --- what is refused ------------------------------------------------------------------------------------------
+# --- what is refused --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -712,10 +725,13 @@ def test_instruction_descriptors_that_do_not_fit(word: int, message: str) -> Non
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("tcgen05.shift.cta_group::1.down [%t];", "in which direction it shifts"),
+        ("tcgen05.shift.cta_group::1.down [%t];", "tcgen05.shift.*this instruction is not supported"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %v0, %v0, [%t], %r0, %q;", "a sparse matrix A"),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%t], %v0, %r0, %q;", r"\.ashift"),
-        ("tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%t], %v0, %v0, %r0, [%t], [%t], %q;", "scale_vec"),
+        (
+            "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%t], %v0, %v0, %r0, [%t], [%t], %q;",
+            "scale_vec",
+        ),
         ("tcgen05.mma.cta_group::1.kind::i8 [%t], %v0, %v0, %r0, %q, 1;", "scale-input-d"),
         ("tcgen05.cp.cta_group::1.32x128b [%t], %v0;", r"\.32x128b needs \.warpx4"),
     ],

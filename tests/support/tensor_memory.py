@@ -186,14 +186,14 @@ END: ret; }}"""
     return out
 
 
-# --- arithmetic -----------------------------------------------------------------------------------------------
+# --- arithmetic -------------------------------------------------------------------------------------------
 
 SMALL = {"e2m3": (2, 3, 1), "e3m2": (3, 2, 3), "e2m1": (2, 1, 1)}
 FORMATS = {"f16": F16, "bf16": BF16, "tf32": F32, "e4m3": E4M3, "e5m2": E5M2, "f32": F32}
 
 
 def number(code: int, type_: str) -> tuple[float, int]:
-    """The number of a code, and its exponent as encoded, that of the least normal number for subnormal ones."""
+    """The number of a code, and its exponent as encoded; of subnormal ones, the least normal number's."""
     if type_ in SMALL:
         exponent, mantissa, bias = SMALL[type_]
         field = code >> mantissa & ((1 << exponent) - 1)

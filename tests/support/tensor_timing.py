@@ -1,5 +1,5 @@
-"""A kernel that times products into tensor memory as SemiAnalysis's benchmarks do: clock, products, commit, wait
-for the mbarrier, clock.
+"""A kernel that times products into tensor memory as SemiAnalysis's benchmarks do: clock, products, commit,
+wait for the mbarrier, clock.
 """
 
 from __future__ import annotations

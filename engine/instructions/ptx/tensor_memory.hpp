@@ -74,12 +74,6 @@ inline constexpr PtxRow tensor_memory_rows[] = {
      .later_forms = "tcgen05.cp.cta_group::1.{128x256b,4x256b,128x128b}{,.b8x16.b6x16_p32} [r],l"
                     " | tcgen05.cp.cta_group::1.64x128b.{warpx2::02_13,warpx2::01_23} [r],l"
                     " | tcgen05.cp.cta_group::{1,2}.32x128b.warpx4{,.b8x16.b4x16_p64} [r],l"},
-    {.name = "tcgen05.shift",
-     .facts = ordered.with(Writes::Nothing),
-     .forms = "",
-     .translate = functional::translate_tcgen05_shift,
-     .lowering = one("UTCSHIFT"),
-     .later_forms = "tcgen05.shift.cta_group::1.down [r]"},
     {.name = "tcgen05.commit",
      .facts = mbarrier.with(Writes::Nothing),
      .forms = "",

@@ -162,7 +162,7 @@ void translate_small(Translation& t) {
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
   if (has_small_format(t) && !t.mnemonic().has("rs")) return translate_small(t);
-  if (t.take("rs")) t.unsupported("stochastic rounding is not executed");
+  if (t.take("rs")) t.unsupported("stochastic rounding (sm_100) is not executed");
   Conversion conversion;
   ConversionModes& modes = conversion.modes;
   const int integral = t.take_one_of({"rni", "rzi", "rmi", "rpi"});

@@ -175,11 +175,6 @@ void translate_tcgen05_cp(Translation& t) {
   t.detail<TensorCopyDetail>() = d;
 }
 
-/// Of rows whose direction public documents leave open.
-void translate_tcgen05_shift(Translation& t) {
-  t.unsupported("in which direction it shifts is in no public document that simt's authors know");
-}
-
 void translate_tcgen05_commit(Translation& t) {
   t.take("commit");
   TensorCommitDetail d;
