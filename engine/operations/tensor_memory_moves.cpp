@@ -3,7 +3,7 @@
 #include <bit>
 #include <string>
 
-#include "isa/tensor_memory_product.hpp"
+#include "isa/tensor_memory_work.hpp"
 #include "operations/fragments.hpp"
 #include "operations/mbarrier.hpp"
 #include "operations/shared_matrix.hpp"
@@ -168,7 +168,7 @@ void run_tensor_copy(Context& c, const Op& op) {
     throw Fault("tensor memory", "tcgen05.cp to lane " + std::to_string(at.lane) + ", expected lane 0");
   const uint64_t descriptor = c.lanes<const uint64_t>(d.descriptor)[c.first_lane()];
   if (c.record) {
-    const TensorMemoryProduct time{.ctas = d.ctas, .operand_bytes = d.rows * d.bytes};
+    const TensorMemoryWork time{.ctas = d.ctas, .operand_bytes = d.rows * d.bytes};
     c.record->mask = c.mask;
     c.record->bulk = true;
     c.record->bulk_bytes = 0;

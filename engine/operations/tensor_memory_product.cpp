@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "isa/tensor_memory_product.hpp"
+#include "isa/tensor_memory_work.hpp"
 #include "operations/aligned_sum.hpp"
 #include "operations/block_scaled_sum.hpp"
 #include "operations/floats.hpp"
@@ -409,11 +409,11 @@ class Product {
   void record() const {
     if (!c_.record) return;
     const uint32_t rows = in_a_memory() ? 0 : layout_.rows, columns = in_.n / d_.ctas;
-    const TensorMemoryProduct time{.columns = in_.n / layout_.parts,
-                                   .ctas = d_.ctas,
-                                   .split = d_.ctas == 2 && layout_.parts == 2,
-                                   .row_bytes = rows * row_bits / 8,
-                                   .operand_bytes = (rows + columns) * row_bits / 8};
+    const TensorMemoryWork time{.columns = in_.n / layout_.parts,
+                                .ctas = d_.ctas,
+                                .split = d_.ctas == 2 && layout_.parts == 2,
+                                .row_bytes = rows * row_bits / 8,
+                                .operand_bytes = (rows + columns) * row_bits / 8};
     c_.record->mask = c_.mask;
     c_.record->bulk = true;
     c_.record->bulk_bytes = 0;

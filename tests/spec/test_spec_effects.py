@@ -183,7 +183,11 @@ CARVED = {
     "l1.unified_bytes": 65536,
     "l1.carve_out_options": (16384, 49152),
 }
-TENSOR_MEMORY = {"sm.tensor_memory_columns": 2, "sm.tensor_memory_bandwidth": 64}
+TENSOR_MEMORY = {
+    "sm.tensor_memory_columns": 2,
+    "sm.tensor_memory_product_latency": 400,
+    "sm.tensor_memory_bandwidth": 64,
+}
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
     "launch.dispatch_rate": [{"launch.dispatch_burst": 0}],

@@ -131,10 +131,10 @@ void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const Dy
       ctas_.wait_for_bulk_copies(w, record.base);
       break;
     case Operation::TensorProduct:
-      tensor_queue_.product(TensorMemoryProduct::unpacked(record.base), now);
+      tensor_queue_.product(TensorMemoryWork::unpacked(record.base), now);
       break;
     case Operation::TensorCopy:
-      tensor_queue_.copy(TensorMemoryProduct::unpacked(record.base), now);
+      tensor_queue_.copy(TensorMemoryWork::unpacked(record.base), now);
       break;
     case Operation::TensorCommit:
       ctas_.bulk_copy_started(warps_[w].cta_slot, record.base);

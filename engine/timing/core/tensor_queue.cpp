@@ -6,7 +6,7 @@ namespace simt {
 namespace {
 
 /// What a trace of a real GPU leaves out, for which the largest product of one CTA stands in.
-constexpr TensorMemoryProduct unknown_product{.columns = 256, .row_bytes = 4096};
+constexpr TensorMemoryWork unrecorded_product{.columns = 256, .row_bytes = 4096};
 
 }  // namespace
 
@@ -15,8 +15,8 @@ Cycle TensorQueue::fetched(uint32_t bytes) const {
   return width == 0 ? 0 : (bytes + width - 1) / width;
 }
 
-void TensorQueue::product(TensorMemoryProduct product, Cycle now) {
-  if (product.columns == 0) product = unknown_product;
+void TensorQueue::product(TensorMemoryWork product, Cycle now) {
+  if (product.columns == 0) product = unrecorded_product;
   if (spec_.sm.tensor_memory_columns == 0) return;
   const SmSpec& sm = spec_.sm;
   take(product,
@@ -25,7 +25,7 @@ void TensorQueue::product(TensorMemoryProduct product, Cycle now) {
        now);
 }
 
-void TensorQueue::take(const TensorMemoryProduct& product, uint32_t latency, Cycle now) {
+void TensorQueue::take(const TensorMemoryWork& product, uint32_t latency, Cycle now) {
   const uint32_t rate = std::max(1u, spec_.sm.tensor_memory_columns);
   const Cycle columns = (product.columns + rate - 1) / rate;
   const Cycle begin = std::max(now, free_at_);

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "isa/tensor_memory_product.hpp"
+#include "isa/tensor_memory_work.hpp"
 #include "timing/base/request.hpp"
 #include "timing/base/spec.hpp"
 
@@ -16,8 +16,8 @@ class TensorQueue {
   explicit TensorQueue(const Spec& spec) : spec_(spec) {}
 
   /// Without columns and bytes, as in traces of real GPUs: of 256 columns, A from shared memory.
-  void product(TensorMemoryProduct product, Cycle now);
-  void copy(const TensorMemoryProduct& copy, Cycle now) { take(copy, 0, now); }
+  void product(TensorMemoryWork product, Cycle now);
+  void copy(const TensorMemoryWork& copy, Cycle now) { take(copy, 0, now); }
   /// Everything taken so far is followed by an arrival at the mbarrier.
   void commit(uint32_t cta_slot, uint64_t mbarrier, Cycle now);
 
@@ -37,7 +37,7 @@ class TensorQueue {
   Cycle next_event() const { return commits_.empty() ? ~Cycle{0} : commits_.front().cycle; }
 
  private:
-  void take(const TensorMemoryProduct& product, uint32_t latency, Cycle now);
+  void take(const TensorMemoryWork& product, uint32_t latency, Cycle now);
   Cycle fetched(uint32_t bytes) const;
 
   const Spec& spec_;
