@@ -1,5 +1,5 @@
-"""What PTX has from sm_100 on, besides tensor memory: small floating-point numbers, reductions of floats, four
-rows of a tensor, and launches that clusters ask for.
+"""What PTX has from sm_100 on, besides tensor memory: small floating-point numbers, reductions of floats,
+four rows of a tensor, and launches that clusters ask for.
 """
 
 from __future__ import annotations

@@ -725,7 +725,7 @@ def test_instruction_descriptors_that_do_not_fit(word: int, message: str) -> Non
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (r"tcgen05\.shift"),
+        ("tcgen05.shift.cta_group::1.down [%t];", r"tcgen05\.shift"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %v0, %v0, [%t], %r0, %q;", "a sparse matrix A"),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%t], %v0, %r0, %q;", r"\.ashift"),
         (
