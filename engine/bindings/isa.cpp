@@ -137,6 +137,10 @@ void bind_isa(nb::module_& m) {
       .value("Exit", Operation::Exit)
       .value("BulkLoad", Operation::BulkLoad)
       .value("BulkStore", Operation::BulkStore)
+      .value("TensorProduct", Operation::TensorProduct)
+      .value("TensorCopy", Operation::TensorCopy)
+      .value("TensorCommit", Operation::TensorCommit)
+      .value("TensorMove", Operation::TensorMove)
       .value("MbarrierArrive", Operation::MbarrierArrive)
       .value("MbarrierWait", Operation::MbarrierWait)
       .value("Nop", Operation::Nop);

@@ -51,6 +51,10 @@ enum class Operation : uint8_t {
   MbarrierArrive,  ///< SYNCS arrive and the like
   MbarrierWait,    ///< SYNCS.PHASECHK: waits for the bulk copies tied to an mbarrier
   Nop,
+  TensorProduct,  ///< UTCHMMA and the like: a product into tensor memory, which the SM's queue takes
+  TensorCopy,     ///< UTCCP: a copy from shared into tensor memory, through the same queue
+  TensorCommit,   ///< UTCBAR: an mbarrier completes when what the queue has taken is done
+  TensorMove,     ///< LDTM, STTM: between tensor memory and registers
   Count
 };
 

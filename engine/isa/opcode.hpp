@@ -88,6 +88,10 @@ enum class Class : uint8_t {
   BulkLoad,
   BulkStore,
   Mbarrier,
+  TensorMemoryProduct,
+  TensorMemoryCopy,
+  TensorMemoryCommit,
+  TensorMemoryMove,
   Count
 };
 
@@ -141,6 +145,10 @@ inline constexpr ClassFacts classes[] = {
     {"bulk_load", {Unit::Tma, Operation::BulkLoad, MemorySpace::Global}},
     {"bulk_store", {Unit::Tma, Operation::BulkStore, MemorySpace::Global}},
     {"mbarrier", {Unit::Memory, Operation::MbarrierArrive, MemorySpace::Shared}},
+    {"tensor_memory_product", {Unit::Tensor, Operation::TensorProduct}},
+    {"tensor_memory_copy", {Unit::Uniform, Operation::TensorCopy}},
+    {"tensor_memory_commit", {Unit::Uniform, Operation::TensorCommit}},
+    {"tensor_memory_move", {Unit::Tensor, Operation::TensorMove}},
 };
 static_assert(std::size(classes) == static_cast<size_t>(Class::Count));
 

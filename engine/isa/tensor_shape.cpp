@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string>
 
 #include "isa/opcode.hpp"
 
@@ -144,6 +145,13 @@ uint32_t shared_operand_bytes(std::string_view opcode, bool a_in_registers) {
   const ProductShape shape = shape_of(opcode);
   const double a = a_in_registers ? 0 : elements(shape.m, shape.k) / (has_modifiers(opcode, "SP") ? 2 : 1);
   return static_cast<uint32_t>((a + elements(shape.n, shape.k)) / 4 * element_bytes(row, opcode));
+}
+
+uint32_t tensor_memory_registers(std::string_view opcode) {
+  const uint32_t each = has_modifiers(opcode, "16dp256bit") ? 4 : has_modifiers(opcode, "16dp128bit") ? 2 : 1;
+  for (uint32_t times = 128; times > 1; times /= 2)
+    if (has_modifiers(opcode, "x" + std::to_string(times))) return each * times;
+  return each;
 }
 
 }  // namespace simt

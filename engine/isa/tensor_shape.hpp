@@ -36,4 +36,7 @@ std::optional<ProductRegisters> product_registers(std::string_view opcode);
 /// opcodes.
 uint32_t shared_operand_bytes(std::string_view opcode, bool a_in_registers);
 
+/// Registers of each lane that LDTM or STTM moves.
+uint32_t tensor_memory_registers(std::string_view opcode);
+
 }  // namespace simt

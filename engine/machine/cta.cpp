@@ -98,6 +98,7 @@ void Cta::restart(uint64_t linear_index) {
   barriers_completed = 0;
   running_ = static_cast<uint32_t>(warps_.size());
   std::fill(shared_.begin(), shared_.end(), Line{});
+  tensor_memory_.reset();
   for (Warp& warp : warps_) warp.restart(grid_.kernel().first);
   for (auto& memory : local_) std::fill(memory.begin(), memory.end(), std::byte{});
   for (BarrierCounter& barrier : barriers_) barrier = {};
@@ -106,6 +107,11 @@ void Cta::restart(uint64_t linear_index) {
 
 uint32_t Cta::shared_bytes() const {
   return grid_.shared_bytes();
+}
+
+TensorMemory& Cta::tensor_memory() {
+  if (!tensor_memory_) tensor_memory_ = std::make_unique<TensorMemory>();
+  return *tensor_memory_;
 }
 
 std::byte* Cta::local(uint32_t warp, uint32_t lane) {
@@ -188,6 +194,9 @@ void Cta::release(Context& context, uint32_t barrier, const BarrierCounter& coun
 
 void Cta::exited(Context& context, Warp& warp) {
   if (warp.finished()) --running_;
+  if (running_ == 0 && tensor_memory_ && tensor_memory_->allocated_columns() > 0)
+    throw Fault("tensor memory", "the CTA ends with " + std::to_string(tensor_memory_->allocated_columns()) +
+                                     " columns of tensor memory allocated; tcgen05.dealloc is missing");
   for (uint32_t b = 0; b < barriers_.size(); ++b)
     if (barriers_[b].in_use() && barriers_[b].after_exit({this})) release(context, b, barriers_[b]);
   if (cluster_->ctas.size() > 1 && cluster_->barrier.after_exit(cluster_->ctas))

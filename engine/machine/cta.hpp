@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "machine/context.hpp"
+#include "machine/tensor_memory.hpp"
 #include "machine/warp.hpp"
 
 namespace simt::functional {
@@ -73,6 +74,8 @@ class Cta {
 
   std::byte* shared() { return reinterpret_cast<std::byte*>(shared_.data()); }
   uint32_t shared_bytes() const;
+  /// Made when it is first used.
+  TensorMemory& tensor_memory();
   /// Local memory of one lane. Allocated when the warp first uses it.
   std::byte* local(uint32_t warp, uint32_t lane);
 
@@ -114,6 +117,7 @@ class Cta {
   uint32_t rank_;
   uint32_t running_ = 0;  ///< warps that have not finished
   std::vector<Line> shared_;
+  std::unique_ptr<TensorMemory> tensor_memory_;
   std::vector<Warp> warps_;
   std::vector<std::vector<std::byte>> local_;  ///< by warp
   std::array<BarrierCounter, barrier_count + 1 + 32 / warps_in_group> barriers_;

@@ -150,12 +150,24 @@ struct StateAccess {
       });
     }
 
+    void tensor_memory() {
+      bool used = cta.tensor_memory_ != nullptr;
+      value(archive, used);
+      if (!used) return;
+      TensorMemory& memory = cta.tensor_memory();
+      archive.raw(memory.words_.data(), sizeof memory.words_);
+      archive.raw(memory.allocation_.data(), sizeof memory.allocation_);
+      archive.raw(memory.used_.data(), sizeof memory.used_);
+      values(archive, memory.relinquished_, memory.group_);
+    }
+
     void all() {
       for (Warp& w : cta.warps_) warp(w);
       uint64_t shared = cta.shared_.size() * sizeof(Line);
       value(archive, shared);
       require(shared == cta.shared_.size() * sizeof(Line), "shared memory");
       archive.raw(cta.shared_.data(), shared);
+      tensor_memory();
       const size_t local = size_t{grid.local_bytes()} * warp_lanes;
       for (std::vector<std::byte>& of_warp : cta.local_) {
         bool used = !of_warp.empty();

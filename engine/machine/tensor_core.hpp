@@ -26,6 +26,7 @@ struct Addition {
   /// The compiler splits f8 into pairs of f16, and multiplies first the lower pair of each four, then the
   /// upper, starting from zero. The accumulator is added last, as by FADD or HADD2.
   bool unpacked = false;
+  bool zeros_absent = false;  ///< zero has no exponent, rather than that of the least normal number
 };
 
 /// How products of elements of type `a` are added, by TensorCore; nullptr: as by TensorCore::Exact.

@@ -99,15 +99,6 @@ Int8 exponents_of(Float8 v, int least) {
 /// matter.
 constexpr int least_quick = 2 * bias - 90, most_quick = 2 * bias + 120;
 
-/// Toward zero, except that what f32 cannot hold is infinite.
-float cut_off(double v, uint32_t mask) {
-  auto bits = std::bit_cast<uint32_t>(static_cast<float>(v));
-  if (std::fabs(v) >= 0x1p128) return std::bit_cast<float>((bits & 0x80000000u) | 0x7f800000u);
-  if (std::fabs(double{std::bit_cast<float>(bits)}) > std::fabs(v)) --bits;
-  bits &= mask;
-  return std::bit_cast<float>(bits << 1 == 0 ? 0 : bits);
-}
-
 struct Terms {
   const float* a;
   const int16_t* a_exponents;
@@ -117,28 +108,31 @@ struct Terms {
 };
 
 /// One element's sum, whatever its numbers are.
-float slow_sum(const Terms& t, uint32_t column, float c, int bits, bool half, uint32_t result_mask) {
+float slow_sum(const Terms& t, uint32_t column, float c, const AlignedSum::Rule& rule) {
   const auto product = [&](uint32_t k) {
     return t.a_exponents[k] == absent_exponent ? 0.0 : double{t.a[k]} * double{t.b[k * sum_columns + column]};
   };
   double sum = c;
-  int largest = exponent_of(c, half ? half_least : zero_exponent) + bias;
+  int largest = rule.zeros_absent && c == 0 ? 2 * absent_exponent
+                                            : exponent_of(c, rule.half ? half_least : zero_exponent) + bias;
   for (uint32_t k = 0; k < t.count; ++k) {
     sum += product(k);
     const int b_exponent = t.b_exponents[(k / 2 * sum_columns + column) * 2 + k % 2];
     largest = std::max(largest, t.a_exponents[k] + b_exponent);
   }
   if (!std::isfinite(sum)) return canonical(static_cast<float>(sum));
-  const int scale = bits - (largest - 2 * bias);
+  const int scale = rule.bits - (largest - 2 * bias);
   sum = std::trunc(std::ldexp(double{c}, scale));
   for (uint32_t k = 0; k < t.count; ++k) sum += std::trunc(std::ldexp(product(k), scale));
   sum = std::ldexp(sum, -scale);
-  return half ? narrowed_to_odd(sum) : cut_off(sum, result_mask);
+  if (rule.half) return narrowed_to_odd(sum);
+  const auto kept = std::bit_cast<uint32_t>(cut_off_to_f32(sum)) & rule.result_mask;
+  return std::bit_cast<float>(kept << 1 == 0 ? 0 : kept);
 }
 
 /// Sums of the columns in `mask`; the others are kept.
-[[gnu::noinline]] Float8 slow_sums(const Terms& t, Int8 mask, Float8 c, Float8 others, int bits, bool half,
-                                   uint32_t result_mask) {
+[[gnu::noinline]] Float8 slow_sums(const Terms& t, Int8 mask, Float8 c, Float8 others,
+                                   const AlignedSum::Rule& rule) {
   // Rows and columns of zeros are frequent, and cheap.
   Int8 nonzero = std::bit_cast<Int8>(c);
   if (std::any_of(t.a, t.a + t.count, [](float v) { return v != 0.0f; }))
@@ -147,7 +141,7 @@ float slow_sum(const Terms& t, uint32_t column, float c, int bits, bool half, ui
   mask &= (nonzero << 1) != 0;
   if (any(mask))
     for (uint32_t i = 0; i < sum_columns; ++i)
-      if (mask[i]) found[i] = slow_sum(t, i, c[i], bits, half, result_mask);
+      if (mask[i]) found[i] = slow_sum(t, i, c[i], rule);
   return found;
 }
 
@@ -207,9 +201,7 @@ AlignedSum::Run AlignedSum::choose(bool wide, bool by_fours) {
 AlignedSum::AlignedSum(const Addition& addition, uint32_t k, uint32_t products, bool half)
     : k_(k),
       products_(std::min(products, k)),
-      bits_(addition.bits),
-      result_mask_(~0u << (23 - addition.fraction)),
-      half_(half) {
+      rule_{addition.bits, half, addition.zeros_absent, ~0u << (23 - addition.fraction)} {
   // Terms are less than 4, the accumulator is less than 2.
   const bool wide = (4 * uint64_t{std::min<uint32_t>(addition.products, k)} + 2) << addition.bits >> 31 != 0;
   const bool by_fours = products_ < most_terms;
@@ -246,7 +238,7 @@ void AlignedSum::run(const AlignedSum& sum, SumRows a, SumColumns b, float* low,
         const Int8 largest = larger(larger(both >> 16, (both << 16) >> 16), of_c);
         slow[r] = (largest < least_quick) | (largest > most_quick);
         // Without a sign: lanes that are slow wrap around, and are not used.
-        scale[r] = std::bit_cast<Float8>(std::bit_cast<Unsigned8>(sum.bits_ + 3 * bias - largest) << 23);
+        scale[r] = std::bit_cast<Float8>(std::bit_cast<Unsigned8>(sum.rule_.bits + 3 * bias - largest) << 23);
         integers[r] = whole(total[r] * scale[r]);
       }
       // Terms as multiples of the last bit kept.
@@ -273,13 +265,13 @@ void AlignedSum::run(const AlignedSum& sum, SumRows a, SumColumns b, float* low,
         // as_float rounds as the host does.
         Float8 found = half ? to_odd(integers[r]) : as_float(integers[r]);
         if constexpr (!half)
-          found = std::bit_cast<Float8>(std::bit_cast<Unsigned8>(found) & sum.result_mask_);
+          found = std::bit_cast<Float8>(std::bit_cast<Unsigned8>(found) & sum.rule_.result_mask);
         found *= back;
         if (any(slow[r])) [[unlikely]] {
           const Terms t{a.numbers + r * stride + first, a.exponents + r * stride + first,
                         b.numbers + first * sum_columns, b.exponent_pairs + first * sum_columns,
                         sum.products_};
-          found = slow_sums(t, slow[r], total[r], found, sum.bits_, half, sum.result_mask_);
+          found = slow_sums(t, slow[r], total[r], found, sum.rule_);
         }
         total[r] = half ? rounded_to_half(found) : found;
       }

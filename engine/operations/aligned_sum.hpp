@@ -16,6 +16,9 @@ void take_exponents(const float* numbers, size_t count, int least, int16_t* expo
 /// The exponent of a factor of A, held as zero, that takes no part: far below all, and far enough above the
 /// negative of that of infinities.
 constexpr int16_t absent_exponent = -500;
+/// Of a zero that does not count for the largest exponent (Addition::zeros_absent), but takes part: its
+/// product with an infinity is NaN.
+constexpr int16_t zero_factor_exponent = -400;
 
 constexpr uint32_t sum_rows = 8, sum_columns = 8;
 
@@ -32,12 +35,18 @@ struct SumColumns {
 
 class AlignedSum {
  public:
+  struct Rule {
+    int bits;
+    bool half, zeros_absent;
+    uint32_t result_mask;  ///< of an f32 result's bits
+  };
+
   /// k: of the whole product. products: in one sum, for all of A's factors, also those that take no part.
   /// half: the accumulator is f16, else f32.
   AlignedSum(const Addition& addition, uint32_t k, uint32_t products, bool half);
 
   /// How the host must round while f32 accumulators are added to: a RoundingScope around many calls is cheap.
-  int host_rounding() const { return half_ ? FE_TONEAREST : FE_TOWARDZERO; }
+  int host_rounding() const { return rule_.half ? FE_TONEAREST : FE_TOWARDZERO; }
   /// Adds A B to accumulators in two planes, of four columns each: eight rows, one after another. Numbers of
   /// f16 are held as f32.
   void add(SumRows a, SumColumns b, float* low, float* high) const { run_(*this, a, b, low, high); }
@@ -50,9 +59,7 @@ class AlignedSum {
   static Run choose(bool wide, bool by_fours);
 
   uint32_t k_, products_;
-  int bits_;
-  uint32_t result_mask_;  ///< of an f32 result's bits
-  bool half_;
+  Rule rule_;
   Run run_;
 };
 

@@ -1,5 +1,9 @@
 #include "operations/collectives.hpp"
 
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "machine/lanes.hpp"
 #include "operations/reductions.hpp"
 
@@ -138,6 +142,30 @@ Handler reduction_of(Reduction which) {
   return handlers[static_cast<int>(which)];
 }
 
+/// -0 is less than +0.
+template <bool largest, bool abs, bool nan>
+void run_float_reduce(Context& c, const Op& op) {
+  const float* a = c.lanes<const float>(op.a);
+  const auto precedes = [](float x, float y) {
+    return x < y || (x == y && std::signbit(x) > std::signbit(y));
+  };
+  float all = std::numeric_limits<float>::quiet_NaN();
+  bool any_nan = false;
+  for (uint32_t rest = c.mask; rest; rest &= rest - 1) {
+    const float lane = a[std::countr_zero(rest)], v = abs ? std::fabs(lane) : lane;
+    any_nan |= v != v;
+    if (v == v && (all != all || (largest ? precedes(all, v) : precedes(v, all)))) all = v;
+  }
+  const bool is_nan = all != all || (nan && any_nan);
+  splat(c, op.destination, is_nan ? 0x7fffffffu : std::bit_cast<uint32_t>(all));
+}
+
+template <bool largest>
+Handler float_reduction_of(bool abs, bool nan) {
+  if (abs) return nan ? run_float_reduce<largest, true, true> : run_float_reduce<largest, true, false>;
+  return nan ? run_float_reduce<largest, false, true> : run_float_reduce<largest, false, false>;
+}
+
 }  // namespace
 
 Handler shuffle_handler(Shuffle mode) {
@@ -161,6 +189,10 @@ Handler match_all_handler(bool wide) {
 
 Handler reduction_handler(Reduction which, bool is_signed) {
   return is_signed ? reduction_of<int32_t>(which) : reduction_of<uint32_t>(which);
+}
+
+Handler float_reduction_handler(bool largest, bool abs, bool nan) {
+  return largest ? float_reduction_of<true>(abs, nan) : float_reduction_of<false>(abs, nan);
 }
 
 void run_active_lanes(Context& c, const Op& op) {

@@ -24,6 +24,8 @@ Handler match_all_handler(bool wide);
 /// Of 32-bit values; the result is the same in all lanes.
 enum class Reduction : uint8_t { Add, Min, Max, And, Or, Xor };
 Handler reduction_handler(Reduction which, bool is_signed);
+/// Of f32: minimum or maximum, of magnitudes if `abs`. NaN does not count, unless `nan`, or all are NaN.
+Handler float_reduction_handler(bool largest, bool abs, bool nan);
 
 /// The lanes that take part; lanes whose guard is false do not.
 void run_active_lanes(Context& c, const Op& op);

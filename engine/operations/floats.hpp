@@ -160,6 +160,14 @@ inline float narrowed_to_odd(double v) {
   return std::bit_cast<float>(back != v && v == v && (bits & 1) == 0 ? bits + step : bits);
 }
 
+/// Toward zero, except that what f32 cannot hold is infinite. A zero is +0.
+inline float cut_off_to_f32(double v) {
+  auto bits = std::bit_cast<uint32_t>(static_cast<float>(v));
+  if (std::fabs(v) >= 0x1p128) return std::bit_cast<float>((bits & 0x80000000u) | 0x7f800000u);
+  if (std::fabs(double{std::bit_cast<float>(bits)}) > std::fabs(v)) --bits;
+  return std::bit_cast<float>(bits << 1 == 0 ? 0 : bits);
+}
+
 /// Code of v in a narrower format whose values are all f32 values, rounded to nearest even. Beyond `most`,
 /// saturates, or becomes infinite if `overflows`.
 template <class Format, bool overflows>

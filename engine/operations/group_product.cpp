@@ -5,86 +5,15 @@
 #include "machine/access.hpp"
 #include "machine/grid.hpp"
 #include "operations/aligned_product.hpp"
+#include "operations/shared_matrix.hpp"
 
 namespace simt::functional {
 namespace {
 
 using ptx::Type;
 
-constexpr uint32_t row_bytes = 16;
 constexpr uint32_t max_columns = 256;
 constexpr uint32_t max_planes = max_columns / 2;  ///< for 16 x 256 accumulators, 32 each
-
-/// A matrix in shared memory, as defined by a descriptor: tiles of 8 rows of 16 bytes. By default, the rows
-/// of a tile are rows of the matrix (columns for B), along k; in a transposed matrix, each has a single k and
-/// extends along the rows of A or columns of B.
-class SharedMatrix {
- public:
-  SharedMatrix(Context& c, uint64_t descriptor, bool transposed)
-      : context_(c),
-        memory_(c.cta->shared()),
-        bytes_(c.cta->shared_bytes()),
-        start_(field(descriptor, 0)),
-        swizzle_(static_cast<uint32_t>(descriptor >> 62)),
-        base_(static_cast<uint32_t>(descriptor >> 49) & 7) {
-    const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
-    // Swizzled patterns are 32, 64 or 128 bytes wide.
-    width_ = swizzle_ == 0 ? 1 : 16u >> swizzle_;
-    row_step_ = width_ * row_bytes;
-    if (!transposed) {
-      inner_step_ = swizzle_ == 0 ? leading : row_bytes;
-      outer_step_ = stride;
-      inner_count_ = UINT32_MAX;
-    } else {
-      inner_step_ = row_bytes;
-      inner_count_ = width_;
-      wide_step_ = swizzle_ == 0 ? stride : leading;
-      outer_step_ = swizzle_ == 0 ? leading : stride;
-    }
-  }
-
-  /// Copies a tile. `outer` counts tiles across a tile's rows, `inner` along them.
-  void read(uint32_t outer, uint32_t inner, std::byte* tile) const {
-    const uint32_t first =
-        start_ + outer * outer_step_ + inner % inner_count_ * inner_step_ + inner / inner_count_ * wide_step_;
-    for (uint32_t i = 0; i < tile_rows; ++i) {
-      const uint32_t address = swizzled(first + i * row_step_);
-      std::memcpy(tile + i * row_bytes, host(address), row_bytes);
-    }
-  }
-
- private:
-  /// 14 bits, in units of 16 bytes.
-  static uint32_t field(uint64_t descriptor, uint32_t bit) {
-    return static_cast<uint32_t>(descriptor >> bit & 0x3fff) * 16;
-  }
-  /// Each swizzle pattern permutes the 16-byte columns, depending on the 128-byte line.
-  uint32_t swizzled(uint32_t address) const {
-    return address ^ (((address >> 7) - base_) & (width_ - 1)) << 4;
-  }
-  const std::byte* host(uint32_t address) const {
-    if (address + row_bytes > bytes_) [[unlikely]]
-      beyond(address);
-    if (context_.observer) [[unlikely]]
-      context_.observer->touches(context_, window::shared + context_.own_shared + address, row_bytes, 0,
-                                 false);
-    return memory_ + address;
-  }
-  [[noreturn]] void beyond(uint32_t address) const {
-    Fault fault("illegal address", "a matrix descriptor leads to byte " + std::to_string(address) + " of " +
-                                       std::to_string(bytes_) + " of shared memory");
-    fault.address = window::shared + address;
-    fault.has_address = true;
-    throw fault;
-  }
-
-  Context& context_;
-  const std::byte* memory_;
-  uint32_t bytes_;
-  uint32_t start_, swizzle_, base_, width_ = 1;
-  uint32_t row_step_ = 0;  ///< bytes between rows of a tile
-  uint32_t inner_step_ = 0, inner_count_ = 1, wide_step_ = 0, outer_step_ = 0;
-};
 
 struct GroupProductDetail : Detail {
   ProductTiles tiles;  ///< per warp
@@ -126,10 +55,10 @@ void run_group_product(Context& c, const Op& op) {
   const ProductTiles tiles = detail.tiles;
   const bool keep = (c.predicate(detail.keep.place) & 1) != (detail.keep.negated ? 1u : 0u);
   const uint32_t first_row = c.warp->number() % Cta::warps_in_group * tiles.m;
-  const SharedMatrix shared_a(c, detail.a.empty() ? descriptor(c, op.a, detail.in_pairs) : 0,
+  const SharedMatrix shared_a(c, *c.cta, detail.a.empty() ? descriptor(c, op.a, detail.in_pairs) : 0,
                               detail.a_transposed);
-  const SharedMatrix shared_b(c, descriptor(c, op.b, detail.in_pairs), detail.b_transposed);
-  alignas(64) std::byte bytes[tile_rows * row_bytes];
+  const SharedMatrix shared_b(c, *c.cta, descriptor(c, op.b, detail.in_pairs), detail.b_transposed);
+  alignas(64) std::byte bytes[tile_rows * SharedMatrix::row_bytes];
   const size_t size = size_t{tile_rows} * tiles.columns;
   const auto load_a = [&](uint32_t row, uint32_t k, auto* out) {
     if (!detail.a.empty()) {

@@ -16,6 +16,8 @@ struct Request {
   TensorMap map;
   std::array<int64_t, 5> start{};
   std::array<int64_t, 3> offset{};
+  std::array<int64_t, 4> rows{};  ///< of four_rows
+  bool four_rows = false;
 };
 
 Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int lane) {
@@ -34,8 +36,17 @@ Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int 
            std::to_string(d.rank));
   if ((r.map.im2col != 0) != d.im2col)
     refuse(d.im2col ? "it was not encoded for im2col mode" : "it was encoded for im2col mode");
-  for (uint32_t k = 0; k < d.rank; ++k)
-    r.start[k] = static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane]);
+  const auto coordinate = [&](uint32_t k) {
+    return static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane]);
+  };
+  for (uint32_t k = 0; k < d.rank; ++k) r.start[k] = coordinate(k);
+  r.four_rows = d.four_rows;
+  if (d.four_rows) {
+    if (r.map.count(1) != 1)
+      refuse("its box has " + std::to_string(r.map.count(1)) +
+             " rows; for four rows of a tensor, expected 1");
+    for (uint32_t k = 0; k < r.rows.size(); ++k) r.rows[k] = coordinate(k + 1);
+  }
   const uint32_t offsets = d.im2col ? d.rank - 2 : 0;
   for (uint32_t k = 0; k < offsets; ++k) {
     if (d.packed != place::none) {
@@ -49,6 +60,7 @@ Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int 
 }
 
 uint32_t rows_of(const Request& r) {
+  if (r.four_rows) return static_cast<uint32_t>(r.rows.size());
   if (r.map.im2col) return r.map.box[1];
   uint32_t rows = 1;
   for (uint32_t d = 1; d < r.map.rank(); ++d) rows *= r.map.count(d);
@@ -67,6 +79,7 @@ void each_row(const Request& r, Row row) {
     for (uint32_t d = 1; d + 1 < rank; ++d) at[d] += r.offset[d - 1];
   const uint32_t rows = rows_of(r);
   for (uint32_t n = 0; n < rows; ++n) {
+    if (r.four_rows) at[1] = r.rows[n];
     bool inside = true;
     uint64_t address = m.address;
     for (uint32_t d = 1; d < rank; ++d) {
@@ -284,7 +297,10 @@ void run_tensor(Context& c, const Op& op) {
                                                       : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
         for (uint32_t rest = ctas; rest; rest &= rest - 1) {
           const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
-          load_into(c.in_cta(shared[i], rank), c.in_cta(mbarrier[i], rank));
+          const auto named = static_cast<uint32_t>(mbarrier[i] >> window::rank_shift & 0xff);
+          const uint32_t owner = named ? named - c.first_rank : c.cta->rank();
+          load_into(c.in_cta(shared[i], rank),
+                    c.in_cta(mbarrier[i], d.pair ? (rank & ~1u) | (owner & 1) : rank));
         }
         break;
       }

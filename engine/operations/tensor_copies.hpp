@@ -12,6 +12,8 @@ struct TensorCopy : Detail {
 
   Move move = Move::Load;
   bool im2col = false, multicast = false;
+  bool four_rows = false;  ///< gather4, scatter4: coordinates are a column, and four rows
+  bool pair = false;       ///< cta_group::2: a copy to several CTAs signals those of the mbarrier's parity
   uint32_t rank = 0;
   Address shared, map, mbarrier;
   std::array<Place, 5> coordinates{};

@@ -36,6 +36,16 @@ def arithmetic(warp: Warp, seed: int) -> None:
         warp.op("FADD", 9 + i, (12, 16, 20))
 
 
+def tensor_memory(warp: Warp) -> None:
+    """Products into tensor memory by one and by two CTAs, and loads from there, each awaited."""
+    for product in (256, 128 | 2 << 12 | 1 << 15):  # columns, CTAs, and whether D is in two groups of lanes
+        warp.memory("UTCHMMA", [product] * 32, 16, None, ())
+        warp.memory("UTCBAR", [64] * 32, 8, None, ())
+        warp.memory("SYNCS.PHASECHK.TRANS64.TRYWAIT", [64] * 32, 8, None, (3,))
+        warp.op("LDTM.x16", 8, ())
+        warp.op("FADD", 9, (8, 8))
+
+
 def memory(warp: Warp, seed: int) -> None:
     """Every kind of access: near and far, by lines, words and bytes; read, written, and read again."""
 
@@ -97,6 +107,7 @@ def jumping(warp: Warp, seed: int) -> None:
     warp.op("FFMA", 8, (9, 10))
     warp.memory("LDG.E.SYS", [OTHER.base] * 32, 4, 9, (2,))
     warp.op("FFMA", 8, (9, 10))
+    tensor_memory(warp)
 
 
 _SPACE = _engine.functional.AddressSpace(1 << 45, 1 << 30, 2)
@@ -172,6 +183,11 @@ CARVED = {
     "l1.unified_bytes": 65536,
     "l1.carve_out_options": (16384, 49152),
 }
+TENSOR_MEMORY = {
+    "sm.tensor_memory_columns": 2,
+    "sm.tensor_memory_product_latency": 400,
+    "sm.tensor_memory_bandwidth": 64,
+}
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "launch.dispatch_latency": [{"sm.max_ctas": 4}],
     "launch.dispatch_rate": [{"launch.dispatch_burst": 0}],
@@ -200,6 +216,12 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "shared_memory.reserved_per_cta": [TWO_CTAS],
     "shared_memory.operand_bandwidth": [READ_PORTS],
     "sm.warp_group_queue": [READ_PORTS],
+    "sm.tensor_memory_columns": [TENSOR_MEMORY],
+    "sm.tensor_memory_product_latency": [TENSOR_MEMORY],
+    "sm.tensor_memory_pair_latency": [TENSOR_MEMORY],
+    "sm.tensor_memory_split_latency": [TENSOR_MEMORY],
+    "sm.tensor_memory_bandwidth": [TENSOR_MEMORY],
+    "sm.tensor_memory_latency": [TENSOR_MEMORY],
     "sm.sub_core_model": [COLLECTOR],
     "constant_cache": [CONSTANTS],
     "l1.cache.miss_queue": [{**CACHED, "interconnect.input_buffer": 1}],

@@ -7,7 +7,7 @@ from simt.spec import Spec, available, load_spec, peaks
 
 NAMES = ["titan", "titanx", "qv100", "rtx2060", "rtx3070", "a100", "h100", "h200"]
 # Of silicon, with nothing of Accel-Sim's.
-VARIANTS = ["titanv", "a100-pcie", "a100-40gb", "a100-pcie-40gb", "h100-pcie", "rtx5090"]
+VARIANTS = ["b200", "b300", "titanv", "a100-pcie", "a100-40gb", "a100-pcie-40gb", "h100-pcie", "rtx5090"]
 VARIANTS += ["gtx1650", "gtx1650-gddr6", "t4", "rtx2080ti"]
 VARIANTS += ["rtx3060", "rtx3060ti", "rtx3080", "rtx3090", "a10", "a6000"]
 VARIANTS += ["rtx4070", "rtx4090", "l4", "l40s"]

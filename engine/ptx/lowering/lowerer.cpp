@@ -263,6 +263,17 @@ void Lowerer::follow_copies() {
   }
 }
 
+std::optional<int64_t> Lowerer::constant(uint32_t operand) const {
+  const ptx::Operand* o = this->operand(operand);
+  while (o && o->kind == OperandKind::Register) {
+    const uint32_t i = defined_by_[o->index];
+    if (i >= function_->instructions.size() || mnemonic(i).facts().algebra != Algebra::Copy) return {};
+    o = &function_->operands[function_->instructions[i].first_operand + 1];
+  }
+  if (!o || o->kind != OperandKind::Integer) return {};
+  return static_cast<int64_t>(o->value);
+}
+
 void Lowerer::omit_read(uint32_t operand) {
   const ptx::Operand* o = this->operand(operand);
   if (o == nullptr || o->kind != OperandKind::Register) return;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,6 +52,8 @@ class Lowerer {
   const std::vector<Place32>& reads() const { return reads_; }
   const std::vector<Place32>& writes() const { return writes_; }
 
+  /// The value of an operand that is an integer, or a register that only ever holds one.
+  std::optional<int64_t> constant(uint32_t operand) const;
   /// Leaves an operand out of reads(), if it is a register.
   void omit_read(uint32_t operand);
 

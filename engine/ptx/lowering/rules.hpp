@@ -24,6 +24,10 @@ LoweringRule lower_load, lower_store, lower_atomic, lower_reduction, lower_copy,
 // lowering_matrix.cpp
 LoweringRule lower_matrix_product, lower_fragment_load, lower_fragment_store, lower_warpgroup_product;
 
+// tensor_memory.cpp
+LoweringRule lower_tensor_memory_move, lower_tensor_memory_copy, lower_tensor_memory_product,
+    lower_tensor_memory_commit;
+
 // lowering_texture.cpp
 LoweringRule lower_texture_fetch, lower_type_query, lower_surface_load, lower_surface_store,
     lower_surface_reduction;

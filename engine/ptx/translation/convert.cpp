@@ -3,6 +3,7 @@
 
 #include "machine/lanes.hpp"
 #include "operations/conversion.hpp"
+#include "operations/small_conversions.hpp"
 #include "ptx/translation/instructions.hpp"
 
 namespace simt::functional {
@@ -121,11 +122,47 @@ void check_rounding(Translation& t, const Conversion& conversion, bool integral,
   }
 }
 
+constexpr std::string_view small_formats[] = {"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"};
+
+/// Whether a modifier is a pair of numbers of less than 8 bits, or of scale factors.
+bool has_small_format(const Translation& t) {
+  return std::ranges::any_of(small_formats,
+                             [&](std::string_view format) { return t.mnemonic().has(format); });
+}
+
+void translate_small(Translation& t) {
+  SmallConversion conversion;
+  for (const std::string_view m : t.mnemonic().modifiers) {
+    const bool type = std::ranges::count(small_formats, m) > 0 || ptx::type_named(m) != Type::None;
+    if (!type || !t.take(m)) continue;
+    (conversion.to.empty() ? conversion.to : conversion.from) = m;
+  }
+  const int rounding = t.take_one_of({"rn", "rz", "rp"});
+  const bool finite = t.take("satfinite"), relu = t.take("relu"), scales = conversion.to == "ue8m0x2";
+  if (scales ? rounding < 1 : rounding != 0) t.unsupported("this rounding");
+  const bool narrows = scales || conversion.from == "f32";
+  if (narrows && !scales && !finite) t.unsupported("conversions to 4 and 6 bits need .satfinite");
+  conversion.up = rounding == 2;
+  const Handler run = small_conversion(conversion);
+  if (!run || (!narrows && finite) || (scales && relu)) t.unsupported("these types");
+  uint32_t bytes = 0;
+  const Place to = t.destination_of_any_size(t.operand(0), Type::B32, bytes);
+  const bool two = conversion.from == "f32";
+  const Place a = two ? t.source(1, Type::F32) : t.source_of_any_size(t.operand(1), Type::B32, bytes);
+  const Place b = two ? t.source(2, Type::F32) : place::none;
+  Op& op = t.emit(run);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  op.immediate = scales ? finite : relu;
+}
+
 }  // namespace
 
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
-  if (t.take("rs")) t.unsupported("stochastic rounding needs sm_100");
+  if (has_small_format(t) && !t.mnemonic().has("rs")) return translate_small(t);
+  if (t.take("rs")) t.unsupported("stochastic rounding (sm_100) is not executed");
   Conversion conversion;
   ConversionModes& modes = conversion.modes;
   const int integral = t.take_one_of({"rni", "rzi", "rmi", "rpi"});

@@ -34,9 +34,14 @@ Semantics translate_bra, translate_brx, translate_call, translate_ret, translate
 Semantics translate_ldmatrix, translate_stmatrix, translate_movmatrix, translate_mma, translate_wmma_load,
     translate_wmma_store, translate_wmma_mma, translate_wgmma_mma_async, translate_wgmma_order,
     translate_wgmma_wait_group;
+// tensor memory
+Semantics translate_tcgen05_alloc, translate_tcgen05_dealloc, translate_tcgen05_relinquish,
+    translate_tcgen05_ld, translate_tcgen05_st, translate_tcgen05_order, translate_tcgen05_cp,
+    translate_tcgen05_commit, translate_tcgen05_mma;
 // asynchronous
 Semantics translate_cp_async, translate_cp_async_group, translate_cp_async_mbarrier, translate_cp_async_bulk,
-    translate_mbarrier, translate_tensormap_replace, translate_tensormap_copy;
+    translate_mbarrier, translate_try_cancel, translate_query_cancel, translate_tensormap_replace,
+    translate_tensormap_copy;
 // texture
 Semantics translate_tex, translate_tld4, translate_txq, translate_suq, translate_istypep, translate_suld,
     translate_sust, translate_sured;

@@ -18,9 +18,10 @@ void take_tensor(Translation& t, TensorCopy& d, uint32_t operand) {
   if (o.kind != OperandKind::Address || o.part_count != 2) t.unsupported("[map, {coordinates}] is expected");
   d.map = memory_address(t, operand);
   const ptx::Operand& list = t.part(o, 1);
-  if (list.kind == OperandKind::Vector ? list.part_count != d.rank : d.rank != 1)
+  const uint32_t count = d.four_rows ? 5 : d.rank;
+  if (list.kind == OperandKind::Vector ? list.part_count != count : count != 1)
     t.unsupported("the number of coordinates differs from the number of dimensions");
-  for (uint32_t k = 0; k < d.rank; ++k)
+  for (uint32_t k = 0; k < count; ++k)
     d.coordinates[k] = t.source(list.kind == OperandKind::Vector ? t.part(list, k) : list, Type::B32);
 }
 
@@ -119,6 +120,10 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   d.rank = static_cast<uint32_t>(rank) + 1;
   const bool has_policy = take_cache_hint(t);
   t.take("tile");
+  const bool gathers = t.take("tile::gather4"), scatters = t.take("tile::scatter4");
+  d.four_rows = gathers || scatters;
+  if (d.four_rows && d.rank != 2) t.unsupported("four rows are those of two dimensions");
+  d.pair = t.take_one_of({"cta_group::1", "cta_group::2"}) == 1;
   d.im2col = t.take_one_of({"im2col", "im2col_no_offs"}) >= 0;
   if (d.im2col && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
   uint32_t next = 0;
@@ -130,6 +135,8 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
     const bool loads = take_direction(t).to == AccessSpace::Shared;
     if ((take_completion(t) == Completion::Mbarrier) != loads || (loads && reduces))
       t.unsupported("loads complete on an mbarrier, stores and reductions in a bulk group");
+    if (loads ? scatters : gathers || (d.four_rows && reduces))
+      t.unsupported("loads gather four rows, stores scatter them");
     if (loads) {
       d.shared = memory_address(t, next++);
       take_tensor(t, d, next++);

@@ -92,14 +92,19 @@ void translate_redux(Translation& t) {
   const int operation = t.take_one_of({"add", "min", "max", "and", "or", "xor"});
   if (operation < 0) t.unsupported("an operation is missing");
   const auto reduction = static_cast<Reduction>(operation);
+  const bool abs = t.take("abs"), nan = t.take("NaN");
   const Type type = t.take_type();
+  const bool extreme = reduction == Reduction::Min || reduction == Reduction::Max;
+  if (type == Type::F32 ? !extreme : abs || nan) t.unsupported("this operation on this type");
   const bool bits = reduction >= Reduction::And;
-  if (bits ? type != Type::B32 : type != Type::U32 && type != Type::S32)
+  if (bits ? type != Type::B32 : type != Type::U32 && type != Type::S32 && type != Type::F32)
     t.unsupported("this operation on this type");
   const Place destination = t.destination(0, type), a = t.source(1, type);
   CollectiveOperands operands;
   operands.a = operands.destination = Kind::Word;
-  Op& op = emit_collective(t, reduction_handler(reduction, type == Type::S32), true, 2, operands);
+  const Handler run = type == Type::F32 ? float_reduction_handler(reduction == Reduction::Max, abs, nan)
+                                        : reduction_handler(reduction, type == Type::S32);
+  Op& op = emit_collective(t, run, true, 2, operands);
   op.destination = destination;
   op.a = a;
 }

@@ -241,6 +241,18 @@ inline constexpr Range sets{0, limits::number, true};
         "Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type.") \
   FIELD(uint32_t, warp_group_queue, "", (Range{1, 64}.unless_given(1)), \
         "Multiplications by warp groups that a sub-core's tensor core holds, with the one under way.") \
+  FIELD(uint32_t, tensor_memory_columns, "columns per core cycle", (Range{0, 64}.unless_given(0)), \
+        "Of D that products into tensor memory finish, in all its lanes; 0: such products take no time.") \
+  FIELD(uint32_t, tensor_memory_product_latency, "core cycles", (Range{0, 4096}.unless_given(0)), \
+        "Of a product into tensor memory, besides its columns and A from shared memory.") \
+  FIELD(uint32_t, tensor_memory_pair_latency, "core cycles", (Range{0, 4096}.unless_given(0)), \
+        "More for a product of two CTAs.") \
+  FIELD(uint32_t, tensor_memory_split_latency, "core cycles", (Range{0, 4096}.unless_given(0)), \
+        "More if two groups of lanes hold the columns of its D.") \
+  FIELD(uint32_t, tensor_memory_bandwidth, "bytes per core cycle", (Range{0, 4096}.unless_given(0)), \
+        "Between registers and tensor memory, for each sub-core; 0: as another tensor instruction.") \
+  FIELD(uint32_t, tensor_memory_latency, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
+        "Of a load from tensor memory, besides what its bandwidth takes.") \
   FIELD(uint32_t, barrier_interval, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
         "From one arrival at a CTA barrier that the SM counts to the next; 0: all at once.") \
   FIELD(uint32_t, barrier_latency, "core cycles", (Range{0, limits::latency}.unless_given(0)), \

@@ -24,6 +24,7 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
       load_store_(spec, traits, id, warps_, pool_, recorder_.counters(), port.requests),
+      tensor_queue_(spec),
       front_end_(spec, warps_, ctas_, recorder_.counters()),
       constant_cache_(spec, front_end_.caches()),
       deferral_(deferral) {
@@ -128,6 +129,16 @@ void Sm::synchronise(uint32_t w, const DecodedInstruction& instruction, const Dy
       break;
     case Operation::MbarrierWait:
       ctas_.wait_for_bulk_copies(w, record.base);
+      break;
+    case Operation::TensorProduct:
+      tensor_queue_.product(TensorMemoryWork::unpacked(record.base), now);
+      break;
+    case Operation::TensorCopy:
+      tensor_queue_.copy(TensorMemoryWork::unpacked(record.base), now);
+      break;
+    case Operation::TensorCommit:
+      ctas_.bulk_copy_started(warps_[w].cta_slot, record.base);
+      tensor_queue_.commit(warps_[w].cta_slot, record.base, now);
       break;
     case Operation::Sleep:
       if (record.mask != 0)
@@ -270,7 +281,8 @@ void Sm::wake_clusters(Cycle now) {
 }
 
 Cycle Sm::next_shared_event(Cycle now) const {
-  Cycle next = std::min({load_store_.next_event(now), front_end_.next_event(now), ctas_.next_opening()});
+  Cycle next = std::min({load_store_.next_event(now), front_end_.next_event(now), ctas_.next_opening(),
+                         std::max(now + 1, tensor_queue_.next_event())});
   for (const Sleeper& sleeper : sleepers_) next = std::min(next, sleeper.until);
   if (ask_again_ > now) next = std::min(next, ask_again_);
   return std::min(next, std::max(now + 1, constant_cache_.next_event()));

@@ -17,6 +17,7 @@
 #include "timing/core/in_flight.hpp"
 #include "timing/core/instruction_cache.hpp"
 #include "timing/core/load_store_unit.hpp"
+#include "timing/core/tensor_queue.hpp"
 #include "timing/core/warp_observer.hpp"
 #include "timing/schedulers/warp_scheduler.hpp"
 #include "timing/warps/core_traits.hpp"
@@ -132,6 +133,10 @@ class alignas(64) Sm {
       ctas_.bulk_copy_done(done.cta_slot, done.mbarrier);
     load_store_.bulk_done().clear();
   }
+  void finish_tensor_commits(Cycle now) {
+    changed_ |= tensor_queue_.finish(
+        now, [this](const TensorQueue::Done& done) { ctas_.bulk_copy_done(done.cta_slot, done.mbarrier); });
+  }
   /// Retires those of the warps in these slots that can.
   void retire_warps(Cycle now, uint64_t slots) {
     if (const uint64_t touched = warps_.take_touched(slots)) retire_touched(now, touched);
@@ -158,6 +163,7 @@ class alignas(64) Sm {
   WarpObserver observer_;
   AddressGenerator addresses_;
   LoadStoreUnit load_store_;
+  TensorQueue tensor_queue_;
   FrontEnd front_end_;
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;

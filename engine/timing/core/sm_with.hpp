@@ -69,6 +69,7 @@ void SmWith<Core>::tick(Cycle now, bool arrivals) {
   });
   changed_ |= load_store_.cycle(now, port_.replies, next_reply_);
   finish_bulk_copies();
+  if (tensor_queue_.next_event() <= now) finish_tensor_commits(now);
   if (load_store_.can_accept(now)) changed_ |= core_.send_access(now);
   changed_ |= core_.read_operands(recorder_.current_counters());
   issue(now);

@@ -40,7 +40,8 @@ constexpr bool synchronises(Operation operation) {
   constexpr uint32_t operations =
       bit(Operation::Barrier) | bit(Operation::BarrierArrive) | bit(Operation::MemoryBarrier) |
       bit(Operation::AsyncCopy) | bit(Operation::AsyncCommit) | bit(Operation::AsyncWait) |
-      bit(Operation::BulkLoad) | bit(Operation::MbarrierWait) | bit(Operation::Sleep);
+      bit(Operation::BulkLoad) | bit(Operation::MbarrierWait) | bit(Operation::Sleep) |
+      bit(Operation::TensorProduct) | bit(Operation::TensorCopy) | bit(Operation::TensorCommit);
   return bit(operation) & operations;
 }
 
@@ -193,6 +194,19 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   if (s.half_precision && !special) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);
+  if (s.operation == Operation::TensorProduct) {  // what takes long is in the SM's queue
+    d.latency = d.initiation_interval = 1;
+    return;
+  }
+  if (s.operation == Operation::TensorMove && spec_.sm.tensor_memory_bandwidth > 0) {
+    const uint32_t bytes = tensor_memory_registers(opcodes_[s.opcode]) * spec_.sm.warp_size * 4;
+    const uint32_t interval =
+        (bytes + spec_.sm.tensor_memory_bandwidth - 1) / spec_.sm.tensor_memory_bandwidth;
+    d.initiation_interval = static_cast<uint16_t>(interval);
+    d.latency =
+        static_cast<uint16_t>(std::min<uint64_t>(limits::latency, spec_.sm.tensor_memory_latency + interval));
+    return;
+  }
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;
   // The unit's interval is that of FP16 m16n8k16; other shapes and types take a proportional interval.
   const double work = tensor_work(opcodes_[s.opcode]);

@@ -75,6 +75,14 @@ class Operation(enum.Enum):
 
     BulkStore = 15
 
+    TensorProduct = 19
+
+    TensorCopy = 20
+
+    TensorCommit = 21
+
+    TensorMove = 22
+
     MbarrierArrive = 16
 
     MbarrierWait = 17

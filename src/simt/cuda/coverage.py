@@ -187,7 +187,7 @@ def page() -> str:
     return (
         _HEADER
         + _table(forms())
-        + "\n## Instructions of sm_100 and later\n\nA selection. Most are not supported, by design.\n"
+        + "\n## Instructions of sm_100 and later\n\nA selection.\n"
         + _table(forms(LATER_FORMS))
     )
 

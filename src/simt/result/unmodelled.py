@@ -7,7 +7,8 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from simt.isa import builtin_tables, table_for
+from simt._engine import tensor_multiply_adds
+from simt.isa import Operation, builtin_tables, table_for
 from simt.isa.opcodes import has_energy
 
 if TYPE_CHECKING:
@@ -67,7 +68,10 @@ def _suspects(opcodes: tuple[str, ...], sm_version: int) -> tuple[tuple[int, str
         name = opcode.partition(".")[0]
         why = ""
         if name in table.stand_ins:
-            why = "what it does is not modelled"
+            product = table.opcodes[name].operation == Operation.TensorProduct
+            why = "the trace does not have its shape" if product else "what it does is not modelled"
+            if product and tensor_multiply_adds(opcode):
+                why = ""  # executed: see engine/ptx/lowering/tensor_memory.cpp
         elif not any(name in x.opcodes for x in tables):
             why = "it is in no opcode table"
         if why or not has_energy(opcode):
@@ -83,6 +87,9 @@ def _class_of(name: str) -> str:
     """What stands in for an opcode."""
     for table in reversed(builtin_tables().values()):
         if name in table.opcodes:
-            unit = table.opcodes[name].unit.name.lower()
+            known = table.opcodes[name]
+            if known.operation == Operation.TensorProduct:
+                return "one product of 128 x 256 into tensor memory"
+            unit = known.unit.name.lower()
             return "one small tensor instruction" if unit == "tensor" else f"one instruction of unit {unit}"
     return "the nearest known opcode"

@@ -171,6 +171,12 @@ class NativeSm(TypedDict):
     conversion_latency: int
     multiplications_on_fp32: bool
     warp_group_queue: int
+    tensor_memory_columns: int
+    tensor_memory_product_latency: int
+    tensor_memory_pair_latency: int
+    tensor_memory_split_latency: int
+    tensor_memory_bandwidth: int
+    tensor_memory_latency: int
     barrier_interval: int
     barrier_latency: int
     free_barriers: bool

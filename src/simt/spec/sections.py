@@ -282,6 +282,18 @@ class Sm(Section):
     """Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type."""
     warp_group_queue: Annotated[int, Quantity("", 1, 64)] = 1
     """Multiplications by warp groups that a sub-core's tensor core holds, with the one under way."""
+    tensor_memory_columns: Annotated[int, Quantity("columns per core cycle", 0, 64)] = 0
+    """Of D that products into tensor memory finish, in all its lanes; 0: such products take no time."""
+    tensor_memory_product_latency: Annotated[int, Quantity("core cycles", 0, 4096)] = 0
+    """Of a product into tensor memory, besides its columns and A from shared memory."""
+    tensor_memory_pair_latency: Annotated[int, Quantity("core cycles", 0, 4096)] = 0
+    """More for a product of two CTAs."""
+    tensor_memory_split_latency: Annotated[int, Quantity("core cycles", 0, 4096)] = 0
+    """More if two groups of lanes hold the columns of its D."""
+    tensor_memory_bandwidth: Annotated[int, Quantity("bytes per core cycle", 0, 4096)] = 0
+    """Between registers and tensor memory, for each sub-core; 0: as another tensor instruction."""
+    tensor_memory_latency: Annotated[int, Quantity("core cycles", 0, 480)] = 0
+    """Of a load from tensor memory, besides what its bandwidth takes."""
     barrier_interval: Annotated[int, Quantity("core cycles", 0, 480)] = 0
     """From one arrival at a CTA barrier that the SM counts to the next; 0: all at once."""
     barrier_latency: Annotated[int, Quantity("core cycles", 0, 480)] = 0

@@ -1,0 +1,67 @@
+#include "machine/tensor_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "machine/fault.hpp"
+
+namespace simt::functional {
+namespace {
+
+[[noreturn]] void misused(const std::string& what) {
+  throw Fault("tensor memory", what);
+}
+
+}  // namespace
+
+uint32_t TensorMemory::allocate(uint32_t columns) {
+  if (relinquished_)
+    misused("tcgen05.alloc after tcgen05.relinquish_alloc_permit: the CTA may allocate no more");
+  if (columns < least_columns || columns > column_count || !std::has_single_bit(columns))
+    misused("tcgen05.alloc of " + std::to_string(columns) +
+            " columns, expected a power of two from 32 to 512");
+  const uint32_t count = columns / least_columns;
+  for (uint32_t first = 0; first + count <= units; ++first) {
+    if (std::any_of(used_.begin() + first, used_.begin() + first + count, [](bool used) { return used; }))
+      continue;
+    std::fill_n(used_.begin() + first, count, true);
+    allocation_[first] = static_cast<uint16_t>(columns);
+    return first * least_columns;
+  }
+  misused("tcgen05.alloc of " + std::to_string(columns) + " columns would wait for ever: the CTA holds " +
+          std::to_string(allocated_columns()) + " of 512; deallocate them first");
+}
+
+void TensorMemory::free(uint32_t address, uint32_t columns) {
+  const Place at = place(address);
+  const uint32_t unit = at.column / least_columns;
+  if (at.lane != 0 || at.column % least_columns != 0 || unit >= units || allocation_[unit] == 0)
+    misused("tcgen05.dealloc at " + hex(address) + ", where no allocation begins");
+  if (allocation_[unit] != columns)
+    misused("tcgen05.dealloc of " + std::to_string(columns) + " columns at " + hex(address) + ", where " +
+            std::to_string(allocation_[unit]) + " are allocated");
+  allocation_[unit] = 0;
+  std::fill_n(used_.begin() + unit, columns / least_columns, false);
+}
+
+uint32_t TensorMemory::allocated_columns() const {
+  return least_columns * static_cast<uint32_t>(std::count(used_.begin(), used_.end(), true));
+}
+
+void TensorMemory::check(uint32_t first, uint32_t count, const char* what) const {
+  for (uint32_t column = first; column < first + count; ++column)
+    if (column >= column_count || !used_[column / least_columns])
+      misused(std::string(what) + " is in columns " + std::to_string(first) + " to " +
+              std::to_string(first + count - 1) + " of tensor memory, of which column " +
+              std::to_string(column) + " is not allocated");
+}
+
+void TensorMemory::use_group(uint32_t ctas) {
+  if (group_ != 0 && group_ != ctas)
+    misused("a kernel's tcgen05 instructions have .cta_group::" + std::to_string(group_) +
+            " and .cta_group::" + std::to_string(ctas) + "; all must have the same");
+  group_ = ctas;
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,103 @@
+#include "operations/small_conversions.hpp"
+
+#include "operations/floats.hpp"
+#include "operations/small_floats.hpp"
+
+namespace simt::functional {
+namespace {
+
+/// For nearest_code; NaN becomes the largest number.
+template <class F>
+struct Nearest {
+  static constexpr int mantissa = F::mantissa, bias = F::bias;
+  static constexpr uint32_t most = (1u << (F::bits - 1)) - 1, infinite = most, nan = most,
+                            sign = 1u << (F::bits - 1);
+};
+
+template <class F>
+constexpr uint32_t pair_shift = F::bits == 4 ? 4 : 8;
+
+template <class F>
+void run_to_small(Context& c, const Op& op) {
+  const bool relu = op.immediate != 0;
+  const auto code = [relu](float v) { return nearest_code<Nearest<F>, false>(relu && v <= 0 ? 0.0f : v); };
+  map_lanes<uint32_t, float, float>(
+      c, op.destination, [=](float upper, float lower) { return code(upper) << pair_shift<F> | code(lower); },
+      op.a, op.b);
+}
+
+template <class F>
+void run_from_small(Context& c, const Op& op) {
+  const bool relu = op.immediate != 0;
+  const auto half = [relu](uint32_t code) {
+    const float v = small_float<F>(code);
+    return uint32_t{Half::narrow_one(relu && std::signbit(v) ? 0.0f : v)};
+  };
+  map_lanes<uint32_t, uint32_t>(
+      c, op.destination, [=](uint32_t pair) { return half(pair >> pair_shift<F>) << 16 | half(pair); }, op.a);
+}
+
+/// The exponent of a magnitude, as CUDA's cuda_fp8.hpp has it: what is too small becomes 2^-127.
+template <bool up>
+uint32_t scale_code(float v, bool finite) {
+  const uint32_t magnitude = std::bit_cast<uint32_t>(v) & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return 0xff;
+  uint32_t code = magnitude >> 23;
+  // Subnormal numbers are below 2^-126, whose code is 1; 2^-127 has the bits 0x400000.
+  const bool above = code > 0 ? magnitude & 0x7fffffu : magnitude > 0x400000u;
+  if (up && above && code < 0xff) ++code;
+  return finite && code == 0xff ? 0xfe : code;
+}
+
+template <bool up>
+void run_to_scale(Context& c, const Op& op) {
+  const bool finite = op.immediate != 0;
+  map_lanes<uint32_t, float, float>(
+      c, op.destination,
+      [=](float upper, float lower) {
+        return scale_code<up>(upper, finite) << 8 | scale_code<up>(lower, finite);
+      },
+      op.a, op.b);
+}
+template <bool up>
+void run_to_scale_of_bf16(Context& c, const Op& op) {
+  const bool finite = op.immediate != 0;
+  map_lanes<uint32_t, uint32_t>(
+      c, op.destination,
+      [=](uint32_t pair) {
+        return scale_code<up>(std::bit_cast<float>(pair & 0xffff0000u), finite) << 8 |
+               scale_code<up>(std::bit_cast<float>(pair << 16), finite);
+      },
+      op.a);
+}
+
+void run_from_scale(Context& c, const Op& op) {
+  const auto number = [](uint32_t code) {
+    return code == 0xff ? 0x7fffu : code == 0 ? 0x40u : code << 7;  // bf16
+  };
+  map_lanes<uint32_t, uint32_t>(
+      c, op.destination, [=](uint32_t pair) { return number(pair >> 8 & 0xff) << 16 | number(pair & 0xff); },
+      op.a);
+}
+
+template <class F>
+Handler with_small(const SmallConversion& x, std::string_view format) {
+  if (x.to == format) return x.from == "f32" ? run_to_small<F> : nullptr;
+  return x.from == format && x.to == "f16x2" ? run_from_small<F> : nullptr;
+}
+
+}  // namespace
+
+Handler small_conversion(const SmallConversion& x) {
+  if (x.to == "ue8m0x2") {
+    if (x.from == "f32") return x.up ? run_to_scale<true> : run_to_scale<false>;
+    if (x.from == "bf16x2") return x.up ? run_to_scale_of_bf16<true> : run_to_scale_of_bf16<false>;
+    return nullptr;
+  }
+  if (x.from == "ue8m0x2") return x.to == "bf16x2" ? run_from_scale : nullptr;
+  if (Handler run = with_small<E2m1>(x, "e2m1x2")) return run;
+  if (Handler run = with_small<E2m3>(x, "e2m3x2")) return run;
+  return with_small<E3m2>(x, "e3m2x2");
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,576 @@
+/// Sources: PTX ISA 9.0, sections on tcgen05 (descriptors, layouts, scale factors). Arithmetic: MODEL.md of
+/// sf-tensor/tcgen05 ("tcgen05 arithmetic model"), whose authors compared it with a B200. That a lane of D
+/// takes A from the same lane of tensor memory, where D has several lanes for a row, follows from CUTLASS,
+/// which duplicates A there.
+#include "operations/tensor_memory_product.hpp"
+
+#include <bit>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "isa/tensor_memory_work.hpp"
+#include "operations/aligned_sum.hpp"
+#include "operations/block_scaled_sum.hpp"
+#include "operations/floats.hpp"
+#include "operations/fragments.hpp"
+#include "operations/shared_matrix.hpp"
+#include "operations/small_floats.hpp"
+
+namespace simt::functional {
+namespace {
+
+using Detail5 = TensorMemoryProductDetail;
+using Kind = Detail5::Kind;
+
+[[noreturn]] void illegal(const std::string& what) {
+  throw Fault("illegal instruction", "tcgen05.mma: " + what);
+}
+
+enum class Element : uint8_t { F16, Bf16, Tf32, E4m3, E5m2, E2m3, E3m2, E2m1, U8, S8 };
+
+bool is_scaled(Kind kind) {
+  return kind == Kind::Mxf8f6f4 || kind == Kind::Mxf4 || kind == Kind::Mxf4nvf4;
+}
+bool in_nibbles(Kind kind) {
+  return kind == Kind::Mxf4 || kind == Kind::Mxf4nvf4;
+}
+
+/// Of an element's place in memory; those of 4 and 6 bits lie in the first bytes of 16 (in tensor memory,
+/// each in a byte), except where two share a byte.
+uint32_t container_bits(Kind kind) {
+  switch (kind) {
+    case Kind::F16:
+      return 16;
+    case Kind::Tf32:
+      return 32;
+    case Kind::Mxf4:
+    case Kind::Mxf4nvf4:
+      return 4;
+    default:
+      return 8;
+  }
+}
+constexpr uint32_t row_bits = 256;  ///< of A and B, along k
+
+/// What the instruction descriptor says.
+struct Instruction {
+  uint32_t m = 0, n = 0, k = 0;
+  Element a = Element::F16, b = Element::F16;
+  bool half = false;  ///< D is f16
+  bool saturates = false, negates_a = false, negates_b = false, transposes_a = false, transposes_b = false;
+  uint32_t scale_a = 0, scale_b = 0;  ///< first byte of the scale factors in a word
+  bool exponents_only = true;         ///< scale factors are ue8m0, not ue4m3
+};
+
+Element element_of(Kind kind, uint32_t code) {
+  switch (kind) {
+    case Kind::F16:
+      if (code <= 1) return code == 0 ? Element::F16 : Element::Bf16;
+      break;
+    case Kind::Tf32:
+      if (code == 2) return Element::Tf32;
+      break;
+    case Kind::I8:
+      if (code <= 1) return code == 0 ? Element::U8 : Element::S8;
+      break;
+    case Kind::Mxf4:
+    case Kind::Mxf4nvf4:
+      if (code == 1) return Element::E2m1;
+      break;
+    default:
+      switch (code) {
+        case 0:
+          return Element::E4m3;
+        case 1:
+          return Element::E5m2;
+        case 3:
+          return Element::E2m3;
+        case 4:
+          return Element::E3m2;
+        case 5:
+          return Element::E2m1;
+        default:
+          break;
+      }
+  }
+  illegal("the instruction descriptor has " + std::to_string(code) +
+          " as the type of A or B, which this kind does not have");
+}
+
+void check_shape(const Detail5& d, const Instruction& i) {
+  const auto refuse = [&] {
+    illegal("the instruction descriptor has M = " + std::to_string(i.m) + " and N = " + std::to_string(i.n) +
+            ", which this kind does not have for " + std::to_string(d.ctas) + " CTAs" +
+            (d.weights ? " with .ws" : ""));
+  };
+  if (d.weights) {
+    if ((i.m != 32 && i.m != 64 && i.m != 128) || (i.n != 64 && i.n != 128 && i.n != 256)) refuse();
+    return;
+  }
+  const bool scaled = is_scaled(d.kind);
+  const bool m = d.ctas == 2 ? i.m == 128 || i.m == 256 : i.m == 128 || (i.m == 64 && !scaled);
+  const uint32_t step = d.ctas == 2 || (i.m == 128 && !scaled) ? 16 : 8;
+  if (!m || i.n < step || i.n > 256 || i.n % step != 0) refuse();
+}
+
+Instruction decode(const Detail5& d, uint32_t word) {
+  const auto bits = [&](uint32_t from, uint32_t count) { return word >> from & ((1u << count) - 1); };
+  Instruction i;
+  if (bits(2, 1))
+    illegal(
+        "a sparse matrix A is not executed here: PTX gives the places of its metadata in "
+        "tensor memory in figures only");
+  i.k = row_bits / container_bits(d.kind);
+  i.a = element_of(d.kind, bits(7, 3));
+  i.b = element_of(d.kind, bits(10, in_nibbles(d.kind) ? 2 : 3));
+  i.negates_a = bits(13, 1);
+  i.negates_b = bits(14, 1);
+  i.transposes_a = bits(15, 1);
+  i.transposes_b = bits(16, 1);
+  i.n = bits(17, 6) * 8;
+  if (is_scaled(d.kind)) {
+    i.m = bits(27, 2) * 128;
+    i.scale_b = bits(4, 2);
+    i.scale_a = bits(29, 2);
+    i.exponents_only = bits(23, 1);
+    if (in_nibbles(d.kind) && bits(31, 1)) illegal("K = 96 (bit 31 of the instruction descriptor)");
+    if (in_nibbles(d.kind) && (i.transposes_a || i.transposes_b))
+      illegal("4-bit elements are not transposed");
+    if (!i.exponents_only && (d.kind != Kind::Mxf4nvf4 || d.scales != 4))
+      illegal("scale factors of type ue4m3 need .kind::mxf4nvf4 and .scale_vec::4X");
+    const uint32_t last = d.scales == 1 ? 3 : d.scales == 2 ? 2 : 0;
+    if (i.scale_a > last || i.scale_b > last || (d.scales == 2 && (i.scale_a | i.scale_b) & 1))
+      illegal("the instruction descriptor has scale factor IDs " + std::to_string(i.scale_a) + " and " +
+              std::to_string(i.scale_b) + ", which do not fit .scale_vec::" + std::to_string(d.scales) + "X");
+  } else {
+    i.m = bits(24, 5) * 16;
+    const uint32_t type = bits(4, 2), wanted = d.kind == Kind::I8 ? 2 : 1;
+    i.half = type == 0 && (d.kind == Kind::F16 || d.kind == Kind::F8f6f4);
+    if (type != wanted && !i.half)
+      illegal("the instruction descriptor has " + std::to_string(type) +
+              " as the type of D, which this kind does not have");
+    if (i.half && i.a == Element::Bf16) illegal("D of type f16 with A and B of type bf16");
+    i.saturates = bits(3, 1) && d.kind == Kind::I8;
+    if (d.kind == Kind::I8 && (i.negates_a || i.negates_b)) illegal("integers are not negated");
+    if (d.kind == Kind::F16 && i.a != i.b) illegal("A and B of different types");
+  }
+  check_shape(d, i);
+  return i;
+}
+
+/// The numbers of 16 bytes of a row. packed: elements of 4 and 6 bits lie one after the other, not in bytes.
+void take_chunk(Element element, uint32_t container, bool packed, const std::byte* chunk, float* numbers) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(chunk);
+  const uint32_t count = 128 / container;
+  const auto piece = [&](uint32_t index, uint32_t bits) {
+    const uint32_t bit = index * bits;
+    const uint32_t two = bytes[bit / 8] | (bit / 8 + 1 < 16 ? uint32_t{bytes[bit / 8 + 1]} << 8 : 0);
+    return two >> bit % 8 & ((1u << bits) - 1);
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    switch (element) {
+      case Element::Tf32: {
+        uint32_t word;
+        std::memcpy(&word, bytes + 4 * i, 4);
+        numbers[i] = std::bit_cast<float>(word & 0xffffe000u);
+        break;
+      }
+      case Element::F16:
+      case Element::Bf16: {
+        uint16_t half;
+        std::memcpy(&half, bytes + 2 * i, 2);
+        numbers[i] =
+            element == Element::F16 ? Half::widen_one(half) : std::bit_cast<float>(uint32_t{half} << 16);
+        break;
+      }
+      case Element::U8:
+        numbers[i] = bytes[i];
+        break;
+      case Element::S8:
+        numbers[i] = static_cast<int8_t>(bytes[i]);
+        break;
+      case Element::E4m3:
+        numbers[i] = small_float<E4m3>(bytes[i]);
+        break;
+      case Element::E5m2:
+        numbers[i] = small_float<E5m2>(bytes[i]);
+        break;
+      case Element::E2m3:
+        numbers[i] = small_float<E2m3>(packed ? piece(i, 6) : bytes[i]);
+        break;
+      case Element::E3m2:
+        numbers[i] = small_float<E3m2>(packed ? piece(i, 6) : bytes[i]);
+        break;
+      case Element::E2m1:
+        numbers[i] = small_float<E2m1>(packed || container == 4 ? piece(i, 4) : bytes[i] >> 2 & 15u);
+        break;
+    }
+  }
+}
+
+int least_exponent_of(Element element) {
+  switch (element) {
+    case Element::F16:
+    case Element::E5m2:
+      return -14;
+    case Element::E4m3:
+      return -6;
+    case Element::E3m2:
+      return -2;
+    case Element::E2m3:
+    case Element::E2m1:
+      return 0;
+    default:
+      return -126;
+  }
+}
+
+/// Rows of A or columns of B: `k` numbers each.
+struct Numbers {
+  uint32_t k = 0;
+  std::vector<float> values;
+
+  float* row(uint32_t index) { return values.data() + size_t{index} * k; }
+  const float* row(uint32_t index) const { return values.data() + size_t{index} * k; }
+};
+
+struct Form {
+  Element element;
+  uint32_t container;
+  bool transposed, negated;
+};
+
+void read_shared(Context& c, Cta& cta, uint64_t descriptor, const Form& form, uint32_t count, Numbers& to,
+                 uint32_t first) {
+  constexpr uint32_t rows = SharedMatrix::rows;
+  if (descriptor >> 52 & 1) illegal("a shared memory descriptor with an absolute leading dimension (bit 52)");
+  if (const auto mode = static_cast<uint32_t>(descriptor >> 61); mode == 3 || mode == 5 || mode == 7)
+    illegal("a shared memory descriptor with swizzling mode " + std::to_string(mode));
+  const SharedMatrix matrix(c, cta, descriptor, form.transposed);
+  const uint32_t in_chunk = 128 / form.container;
+  std::byte tile[rows * SharedMatrix::row_bytes];
+  float numbers[32];
+  if (!form.transposed) {
+    for (uint32_t outer = 0; outer < count / rows; ++outer)
+      for (uint32_t inner = 0; inner < to.k / in_chunk; ++inner) {
+        matrix.read(outer, inner, tile);
+        for (uint32_t i = 0; i < rows; ++i)
+          take_chunk(form.element, form.container, true, tile + i * SharedMatrix::row_bytes,
+                     to.row(first + outer * rows + i) + inner * in_chunk);
+      }
+  } else {
+    for (uint32_t outer = 0; outer < to.k / rows; ++outer)
+      for (uint32_t inner = 0; inner * in_chunk < count; ++inner) {
+        matrix.read(outer, inner, tile);
+        for (uint32_t i = 0; i < rows; ++i) {
+          take_chunk(form.element, form.container, true, tile + i * SharedMatrix::row_bytes, numbers);
+          for (uint32_t j = 0; j < in_chunk && inner * in_chunk + j < count; ++j)
+            to.row(first + inner * in_chunk + j)[outer * rows + i] = numbers[j];
+        }
+      }
+  }
+}
+
+/// Where D's rows and columns lie: parts of the columns in groups of lanes of their own.
+struct Layout {
+  uint32_t rows = 0;   ///< of one CTA
+  uint32_t parts = 1;  ///< of the columns
+  uint32_t lanes_apart = 0;
+  bool half_used = false;  ///< 16 lanes of each 32
+
+  uint32_t lane(uint32_t row, uint32_t part) const {
+    return (half_used ? row / 16 * 32 + row % 16 : row) + part * lanes_apart;
+  }
+};
+
+Layout layout_of(const Detail5& d, const Instruction& i) {
+  if (d.weights) return {i.m, 128 / i.m, i.m % 128, false};
+  if (d.ctas == 2) return i.m == 256 ? Layout{128} : Layout{64, 2, 64, false};
+  return i.m == 128 ? Layout{128} : Layout{64, 1, 0, true};
+}
+
+/// Scale factors of rows of A or columns of B, `count` each.
+void read_scales(TensorMemory& memory, uint32_t address, uint32_t first_byte, bool exponents_only,
+                 uint32_t lines, uint32_t count, bool of_rows, std::vector<ScaleFactor>& to) {
+  // CUTLASS hands the ID over in the address's upper bits, too.
+  const uint32_t column = address & 0xffff;
+  memory.check(column, (lines + 31) / 32, "a scale factor");
+  to.resize(size_t{lines} * count);
+  for (uint32_t line = 0; line < lines; ++line) {
+    const uint32_t lane = line % 32 + (of_rows ? line / 32 * 32 : 0);
+    const uint32_t word = memory.row(lane)[column + line / 32];
+    for (uint32_t k = 0; k < count; ++k)
+      to[size_t{line} * count + k] =
+          scale_factor(static_cast<uint8_t>(word >> 8 * (first_byte + k)), exponents_only);
+  }
+}
+
+/// A product of one CTA's rows and one part of the columns.
+struct Part {
+  const Numbers& a;
+  const Numbers& b;
+  uint32_t rows, first_column, columns;
+};
+
+/// D of a part: numbers, f16 ones as f32.
+struct Accumulators {
+  uint32_t columns = 0;
+  std::vector<float> values;
+};
+
+/// Factors of zero take no part in choosing the largest exponent.
+void take_factors(const float* numbers, size_t count, int least, int16_t* exponents) {
+  take_exponents(numbers, count, least, exponents);
+  for (size_t i = 0; i < count; ++i)
+    if (numbers[i] == 0.0f) exponents[i] = zero_factor_exponent;
+}
+
+void multiply_in_window(const Part& part, const Instruction& in, Accumulators& d) {
+  constexpr uint32_t at_once = 8;
+  const uint32_t k = part.a.k;
+  const Addition addition{static_cast<uint8_t>(k), 25, 23, false, true};
+  const AlignedSum sum(addition, k, k, in.half);
+  std::vector<int16_t> exponents(size_t{part.rows} * k);
+  take_factors(part.a.values.data(), exponents.size(), least_exponent_of(in.a), exponents.data());
+  alignas(64) float b[32 * at_once];
+  alignas(64) int16_t plain[32 * at_once], pairs[32 * at_once];
+  alignas(64) float low[4 * at_once], high[4 * at_once];
+  const RoundingScope scope(sum.host_rounding());
+  for (uint32_t column = 0; column < part.columns; column += at_once) {
+    for (uint32_t j = 0; j < at_once; ++j)
+      for (uint32_t i = 0; i < k; ++i) b[i * at_once + j] = part.b.row(part.first_column + column + j)[i];
+    take_factors(b, size_t{k} * at_once, least_exponent_of(in.b), plain);
+    for (uint32_t i = 0; i < k; ++i)
+      for (uint32_t j = 0; j < at_once; ++j)
+        pairs[(i / 2 * at_once + j) * 2 + i % 2] = plain[i * at_once + j];
+    for (uint32_t row = 0; row < part.rows; row += at_once) {
+      const auto exchange = [&](auto move) {
+        for (uint32_t i = 0; i < at_once; ++i)
+          for (uint32_t j = 0; j < at_once; ++j)
+            move((j < 4 ? low : high)[4 * i + j % 4], d.values[size_t{row + i} * d.columns + column + j]);
+      };
+      exchange([](float& to, float from) { to = from; });
+      sum.add({part.a.row(row), exponents.data() + size_t{row} * k}, {b, pairs}, low, high);
+      exchange([](float from, float& to) { to = from; });
+    }
+  }
+}
+
+void multiply_exactly(const Part& part, const Instruction& in, Accumulators& d) {
+  for (uint32_t row = 0; row < part.rows; ++row)
+    for (uint32_t column = 0; column < part.columns; ++column) {
+      float& value = d.values[size_t{row} * d.columns + column];
+      const float *a = part.a.row(row), *b = part.b.row(part.first_column + column);
+      double total = value;
+      for (uint32_t i = 0; i < part.a.k; ++i) total += double{a[i]} * double{b[i]};
+      value = canonical(in.half ? Half::widen_one(Half::narrow_one(narrowed_to_odd(total)))
+                                : static_cast<float>(total));
+    }
+}
+
+int32_t integer_sum(const float* a, const float* b, uint32_t k, int32_t before, bool saturates) {
+  int64_t total = before;
+  for (uint32_t i = 0; i < k; ++i) total += static_cast<int64_t>(a[i]) * static_cast<int64_t>(b[i]);
+  if (saturates) total = std::clamp<int64_t>(total, INT32_MIN, INT32_MAX);
+  return static_cast<int32_t>(static_cast<uint32_t>(total));
+}
+
+/// One thread's product.
+class Product {
+ public:
+  Product(Context& c, const Detail5& d, uint32_t lane)
+      : c_(c),
+        d_(d),
+        in_(decode(d, c.lanes<const uint32_t>(d.instruction)[lane])),
+        layout_(layout_of(d, in_)),
+        exact_(c.grid->machine().tensor_core == TensorCore::Exact),
+        keep_(((c.predicate(d.keep.place) >> lane) & 1) != (d.keep.negated ? 1u : 0u)),
+        d_at_(TensorMemory::place(address(d.d, lane))),
+        a_at_(d.a_descriptor == place::none ? TensorMemory::place(address(d.a, lane))
+                                            : TensorMemory::Place{}),
+        lane_(lane) {
+    if (d.ctas == 2 && c.cta->rank() % 2 == 1)
+      ctas_ = {&peer_of(c), c.cta};
+    else
+      ctas_ = {c.cta, d.ctas == 2 ? &peer_of(c) : nullptr};
+    check_lane(d_at_.lane, "D");
+    if (in_a_memory()) check_lane(a_at_.lane, "A");
+    if (in_a_memory() && a_at_.lane != d_at_.lane) illegal("A and D begin at different lanes");
+    if (in_a_memory() && in_.transposes_a) illegal("A in tensor memory is not transposed");
+    if (d.zero_columns != place::none) check_zero_columns(c.lanes<const uint64_t>(d.zero_columns)[lane]);
+  }
+
+  void run() {
+    read_b();
+    for (uint32_t rank = 0; rank < d_.ctas; ++rank) multiply(rank);
+  }
+
+  void record() const {
+    if (!c_.record) return;
+    const uint32_t rows = in_a_memory() ? 0 : layout_.rows, columns = in_.n / d_.ctas;
+    const TensorMemoryWork time{.columns = in_.n / layout_.parts,
+                                .ctas = d_.ctas,
+                                .split = d_.ctas == 2 && layout_.parts == 2,
+                                .row_bytes = rows * row_bits / 8,
+                                .operand_bytes = (rows + columns) * row_bits / 8};
+    c_.record->mask = c_.mask;
+    c_.record->bulk = true;
+    c_.record->bulk_bytes = 0;
+    c_.record->mbarrier = 0;
+    c_.record->bulk_parts.assign(1, time.packed());
+  }
+
+ private:
+  uint32_t address(const TensorAddress& of, uint32_t lane) const {
+    return c_.lanes<const uint32_t>(of.base)[lane] + static_cast<uint32_t>(of.offset);
+  }
+  bool in_a_memory() const { return d_.a_descriptor == place::none; }
+  void check_lane(uint32_t lane, const char* what) const {
+    if (lane == 0 || (layout_.half_used && lane == 16)) return;
+    throw Fault("tensor memory", std::string("tcgen05.mma with ") + what + " at lane " +
+                                     std::to_string(lane) + ", expected lane 0" +
+                                     (layout_.half_used ? " or 16" : ""));
+  }
+  void check_zero_columns(uint64_t descriptor) const {
+    if (descriptor >> 39 & 1 || descriptor >> 56 & 63)
+      illegal("a zero-column mask, or a column shift, is not executed here");
+  }
+
+  void read_b() {
+    const uint32_t each = in_.n / d_.ctas;
+    b_ = {in_.k, std::vector<float>(size_t{in_.n} * in_.k)};
+    const uint64_t descriptor = c_.lanes<const uint64_t>(d_.b_descriptor)[lane_];
+    for (uint32_t rank = 0; rank < d_.ctas; ++rank)
+      read_shared(c_, *ctas_[rank], descriptor, {in_.b, container_bits(d_.kind), in_.transposes_b, false},
+                  each, b_, rank * each);
+    if (in_.negates_b)
+      for (float& v : b_.values) v = -v;
+  }
+
+  Numbers read_a(uint32_t rank, uint32_t part) const {
+    Numbers a{in_.k, std::vector<float>(size_t{layout_.rows} * in_.k)};
+    const uint32_t container = container_bits(d_.kind);
+    if (!in_a_memory()) {
+      read_shared(c_, *ctas_[rank], c_.lanes<const uint64_t>(d_.a_descriptor)[lane_],
+                  {in_.a, container, in_.transposes_a, false}, layout_.rows, a, 0);
+    } else {
+      TensorMemory& memory = ctas_[rank]->tensor_memory();
+      memory.check(a_at_.column, row_bits / 32, "A");
+      for (uint32_t row = 0; row < layout_.rows; ++row) {
+        const auto* bytes = reinterpret_cast<const std::byte*>(
+            memory.row(a_at_.lane + layout_.lane(row, part)) + a_at_.column);
+        for (uint32_t chunk = 0; chunk < 2; ++chunk)
+          take_chunk(in_.a, container, false, bytes + chunk * SharedMatrix::row_bytes,
+                     a.row(row) + chunk * 128 / container);
+      }
+    }
+    if (in_.negates_a)
+      for (float& v : a.values) v = -v;
+    return a;
+  }
+
+  bool writes(uint32_t rank, uint32_t lane) const {
+    const uint32_t word = rank * 4 + lane / 32;
+    if (word >= d_.disabled_count) return true;
+    return !(c_.lanes<const uint32_t>(d_.disabled[word])[lane_] >> lane % 32 & 1);
+  }
+
+  void multiply(uint32_t rank) {
+    TensorMemory& memory = ctas_[rank]->tensor_memory();
+    memory.use_group(d_.ctas);
+    const uint32_t columns = in_.n / layout_.parts;
+    memory.check(d_at_.column, columns, "D");
+    std::vector<ScaleFactor> scales_a, scales_b;
+    if (d_.scales > 0) {
+      read_scales(memory, address(d_.scale_a, lane_), in_.scale_a, in_.exponents_only, layout_.rows,
+                  d_.scales, true, scales_a);
+      read_scales(memory, address(d_.scale_b, lane_), in_.scale_b, in_.exponents_only, in_.n, d_.scales,
+                  false, scales_b);
+    }
+    Numbers a;
+    for (uint32_t p = 0; p < layout_.parts; ++p) {
+      if (p == 0 || in_a_memory()) a = read_a(rank, p);
+      const Part part{a, b_, layout_.rows, p * columns, columns};
+      const auto each = [&](auto f) {
+        for (uint32_t row = 0; row < layout_.rows; ++row) {
+          const uint32_t lane = d_at_.lane + layout_.lane(row, p);
+          f(row, memory.row(lane) + d_at_.column, writes(rank, lane));
+        }
+      };
+      if (d_.kind == Kind::I8) {
+        each([&](uint32_t row, uint32_t* words, bool written) {
+          for (uint32_t n = 0; written && n < columns; ++n)
+            words[n] =
+                static_cast<uint32_t>(integer_sum(a.row(row), b_.row(part.first_column + n), in_.k,
+                                                  keep_ ? static_cast<int32_t>(words[n]) : 0, in_.saturates));
+        });
+        continue;
+      }
+      Accumulators d{columns, std::vector<float>(size_t{layout_.rows} * columns)};
+      if (keep_)
+        each([&](uint32_t row, const uint32_t* words, bool) {
+          for (uint32_t n = 0; n < columns; ++n) {
+            const float v =
+                in_.half ? Half::widen_one(static_cast<uint16_t>(words[n])) : std::bit_cast<float>(words[n]);
+            d.values[size_t{row} * columns + n] =
+                d_.shift_down ? std::ldexp(v, -static_cast<int>(d_.shift_down)) : v;
+          }
+        });
+      if (d_.scales > 0)
+        multiply_scaled(part, scales_a, scales_b, d);
+      else if (exact_)
+        multiply_exactly(part, in_, d);
+      else
+        multiply_in_window(part, in_, d);
+      each([&](uint32_t row, uint32_t* words, bool written) {
+        for (uint32_t n = 0; written && n < columns; ++n) {
+          const float v = d.values[size_t{row} * columns + n];
+          words[n] = in_.half ? Half::narrow_one(v) : std::bit_cast<uint32_t>(v);
+        }
+      });
+    }
+  }
+
+  void multiply_scaled(const Part& part, const std::vector<ScaleFactor>& scales_a,
+                       const std::vector<ScaleFactor>& scales_b, Accumulators& d) const {
+    const BlockScaledSum sum({.k = in_.k,
+                              .scales = d_.scales,
+                              .least_a = least_exponent_of(in_.a),
+                              .least_b = least_exponent_of(in_.b),
+                              .addition = exact_                      ? ScaledAddition::Exact
+                                          : d_.kind == Kind::Mxf8f6f4 ? ScaledAddition::Window
+                                          : in_.exponents_only        ? ScaledAddition::Groups
+                                                                      : ScaledAddition::FineGroups});
+    for (uint32_t row = 0; row < part.rows; ++row)
+      for (uint32_t n = 0; n < part.columns; ++n) {
+        const uint32_t column = part.first_column + n;
+        float& value = d.values[size_t{row} * d.columns + n];
+        value = sum.add({part.a.row(row), scales_a.data() + size_t{row} * d_.scales},
+                        {part.b.row(column), scales_b.data() + size_t{column} * d_.scales}, value);
+      }
+  }
+
+  Context& c_;
+  const Detail5& d_;
+  Instruction in_;
+  Layout layout_;
+  bool exact_, keep_;
+  TensorMemory::Place d_at_, a_at_;
+  uint32_t lane_;
+  std::array<Cta*, 2> ctas_{};
+  Numbers b_;
+};
+
+}  // namespace
+
+void run_tensor_memory_product(Context& c, const Op& op) {
+  const auto& d = op.details<TensorMemoryProductDetail>();
+  each_lane(c, [&](int i) {
+    Product product(c, d, static_cast<uint32_t>(i));
+    product.run();
+    product.record();
+  });
+}
+
+}  // namespace simt::functional

@@ -1,0 +1,66 @@
+"""Products into tensor memory take the time that was published of a B200, and what waits for them waits."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import simt
+from support.tensor_timing import cycles
+
+
+@pytest.fixture(scope="module")
+def gpu() -> simt.GPU:
+    return simt.GPU("b200", set={"sm.count": 2})
+
+
+@pytest.fixture
+def published(shared_data: Path) -> list[dict[str, str]]:
+    with (shared_data / "silicon" / "b200-tcgen05.csv").open() as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def shape(row: dict[str, str]) -> tuple[str, str, int, int, int]:
+    return row["format"], row["operands"], int(row["ctas"]), int(row["m"]), int(row["n"])
+
+
+@pytest.mark.slow
+def test_published_latencies(gpu: simt.GPU, published: list[dict[str, str]]) -> None:
+    """Within 6 cycles, but for one of 264: S8 by two CTAs, M = 128, N = 64."""
+    off = [r for r in published if abs(cycles(gpu, *shape(r)) - float(r["latency_cycles"])) > 6]
+    assert len(published) == 264
+    assert len(off) <= 1, [shape(r) for r in off]
+
+
+@pytest.mark.slow
+def test_published_rates(gpu: simt.GPU, published: list[dict[str, str]]) -> None:
+    """Within 5 % on at least nine in ten, with 64 products in flight; none is off by more than a tenth."""
+    rows = [r for r in published[::6] if r["cycles_at_depth_64"]]
+    errors = [cycles(gpu, *shape(r), 64) / 64 / float(r["cycles_at_depth_64"]) - 1 for r in rows]
+    assert sum(abs(e) <= 0.05 for e in errors) >= 0.9 * len(rows)
+    assert max(map(abs, errors)) < 0.15
+
+
+def test_known_rows(gpu: simt.GPU) -> None:
+    """Of SemiAnalysis's microbench-blackwell."""
+    for row, expected in (
+        (("BF16", "SS", 1, 128, 256), 264),
+        (("BF16", "SS", 1, 64, 64), 152),
+        (("BF16", "SS", 2, 128, 256), 229),
+        (("BF16", "SS", 1, 128, 64), 168),
+    ):
+        assert abs(cycles(gpu, *row) - expected) <= 6, row
+
+
+def test_rate_is_that_of_columns_or_of_shared_memory(gpu: simt.GPU) -> None:
+    """128 x 256 takes N / 2 cycles, 128 x 64 what its operands take at 128 bytes a cycle: 48."""
+    for row, interval in ((("BF16", "SS", 1, 128, 256), 128), (("BF16", "SS", 1, 128, 64), 48)):
+        assert cycles(gpu, *row, 12) - cycles(gpu, *row, 4) == 8 * interval
+
+
+def test_other_gpus_take_no_time_for_them() -> None:
+    """A GPU without tensor memory that is given such a program, as a trace gives it."""
+    bare = simt.GPU("b200", set={"sm.count": 2, "sm.tensor_memory_columns": 0})
+    assert cycles(bare, "BF16", "SS", 1, 128, 256) < 100

@@ -1,0 +1,61 @@
+"""Triton's kernels for sm_100, which use tensor memory, against NumPy; executed and timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import simt
+from support.products import product_bound
+from support.ptx import ptx_only
+
+triton = pytest.importorskip("triton", reason="Triton is not installed")
+
+from support import triton_kernels as kernels  # noqa: E402
+
+pytestmark = [pytest.mark.slow, ptx_only("machine code of sm_100 is not executed")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def triton_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
+        yield
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["executed", "timed"])
+def gpu(request: pytest.FixtureRequest) -> simt.GPU:
+    return simt.GPU("b200", functional=request.param, set={"sm.count": 4})
+
+
+def ptx_of(kernel: Any) -> str:
+    ((_, module),) = kernel._compiled.values()
+    return str(module.ptx.text)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 128, 64), (256, 128, 192)])
+def test_matmul(gpu: simt.GPU, rng: np.random.Generator, m: int, n: int, k: int) -> None:
+    a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((k, n)).astype(np.float16)
+    c = np.zeros((m, n), np.float16)
+    kernel = gpu.triton(kernels.matmul)
+    kernel[m // 128, n // 128](a, b, c, k, k, n, n, BM=128, BN=128, BK=64, num_warps=4)
+    exact, bound = product_bound(a, b, np.float32)
+    assert (np.abs(c - exact) <= 4 * bound + np.spacing(np.abs(exact).astype(np.float16))).all()
+    assert "tcgen05.mma.cta_group::1.kind::f16" in ptx_of(kernel)
+
+
+def test_flash_attention(gpu: simt.GPU, rng: np.random.Generator) -> None:
+    """The scores, from tensor memory, become A of the second product."""
+    length, depth = 256, 64
+    q, k, v = rng.standard_normal((3, length, depth)).astype(np.float16)
+    out = np.zeros_like(q)
+    scale = depth**-0.5 / np.log(2)
+    kernel = gpu.triton(kernels.attention)
+    kernel[length // 128, 1](q, k, v, out, scale, length, BM=128, BN=64, D=depth)
+    scores = q.astype(np.float64) @ k.T.astype(np.float64) * depth**-0.5
+    scores[np.triu_indices(length, 1)] = -np.inf
+    np.testing.assert_allclose(out, special.softmax(scores, axis=1) @ v, rtol=0, atol=4e-3)
+    assert "tcgen05.mma" in ptx_of(kernel)
