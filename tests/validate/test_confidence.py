@@ -5,25 +5,20 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from simt.result import Result
-from simt.validate.confidence import (
-    LEAST,
-    ErrorRow,
-    RunFeatures,
-    error_rows,
-    interval,
-    leave_out,
-    nearest,
-)
+from simt.validate.confidence import LEAST, distance, interval, leave_out, nearest
+from simt.validate.row_errors import ErrorRow, RunFeatures, error_rows, record_rows
+from simt.validate.whole_programs import RowOutcome
 
-HERE = RunFeatures("h100", 90, 5000.0, 10000.0, {"long_scoreboard": 1.0})
+HERE = RunFeatures("h100", 90, "ptx", 5000.0, 10000.0, {"long_scoreboard": 1.0})
 
 
 def row(ratio: float, features: RunFeatures = HERE, program: str = "p") -> ErrorRow:
-    return ErrorRow(features, "s", program, "r", ratio)
+    return ErrorRow(features, "s", "tuning", program, "r", ratio)
 
 
 def test_intervals_of_like_values_hold_in_nine_of_ten() -> None:
@@ -31,7 +26,7 @@ def test_intervals_of_like_values_hold_in_nine_of_ten() -> None:
     held = 0
     for _ in range(2000):
         ratios = [math.exp(draw.gauss(0.1, 0.2)) for _ in range(25)]
-        low, high = interval(ratios[:-1])
+        low, high = interval([row(ratio) for ratio in ratios[:-1]])
         held += low <= ratios[-1] <= high
     assert 0.9 <= held / 2000 <= 0.97  # they are widened
 
@@ -41,8 +36,8 @@ def test_other_generations_and_far_rows_say_nothing() -> None:
     rows += [row(1.0, replace(HERE, cycles=5e8))] * 20
     assert len(nearest(HERE, rows)) == 5 < LEAST
     like = replace(HERE, waits={"long_scoreboard": 0.9, "wait": 0.1})
-    assert HERE.distance(like) == pytest.approx(0.1)
-    assert HERE.distance(replace(HERE, cycles=50000.0)) == pytest.approx(1, abs=1e-3)
+    assert distance(HERE, like) == pytest.approx(0.1)
+    assert distance(HERE, replace(HERE, cycles=50000.0)) == pytest.approx(1, abs=1e-3)
 
 
 def test_intervals_hold_for_programs_that_were_left_out() -> None:
@@ -55,19 +50,59 @@ def test_intervals_hold_for_gpus_that_were_left_out() -> None:
     assert claimed == 0 or held / claimed >= 0.88, (held, claimed)
 
 
-def test_a_result_without_near_rows_is_unknown() -> None:
+def result_on(gpu: str, **options: object) -> Result:
     import numpy as np
 
     import simt
 
-    gpu = simt.GPU("titan")
-    gpu.compile('extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1; }').k[1, 32](np.zeros(32, "f4"))
-    result = gpu.result()
+    device = simt.GPU(gpu, **options)  # type: ignore[arg-type]
+    code = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = 1; }'
+    device.compile(code).k[1, 32](np.zeros(32, "f4"))
+    return device.result()
+
+
+def test_a_result_without_near_rows_is_unknown() -> None:
+    result = result_on("titan")
     found = result.confidence
-    assert (
-        not found.is_known
-        and "is unknown" in str(found)
-        and result.to_json()["confidence"]["interval"] is None
-    )
+    assert not found.is_known and "is unknown" in str(found)
+    assert result.to_json()["confidence"]["interval"] is None
     assert found.code == "PTX" and "MHz core" in found.conditions
     assert Result.from_json(result.to_json()).confidence == found
+
+
+def test_a_gpu_that_does_not_exist_is_unknown() -> None:
+    """Other values make a GPU that was never compared; clocks and cold caches are conditions."""
+    changed = result_on("h100-pcie", set={"sm.count": 4}).confidence
+    assert "no real GPU is this one (sm.count=4)" in changed.sentence
+    known = result_on("h100-pcie", set={"launch.cold_caches": True, "clock.core_mhz": 1500}).confidence
+    assert known.is_known and "1,500 MHz core" in known.conditions and "cold caches" in known.conditions
+
+
+def test_how_sure_is_said_wherever_a_result_is_shown() -> None:
+    result = result_on("h100-pcie")
+    from simt.result.report import page
+
+    sentence = result.confidence.sentence
+    assert sentence.startswith("In 9 of 10 such runs the true time is ")
+    for shown in (repr(result), result._repr_html_(), page(result)):
+        assert sentence in shown
+    assert "What ran: PTX" in repr(result) and '["ran","PTX"]' in page(result)
+
+
+def test_rows_are_recorded_and_read_back(tmp_path: Path) -> None:
+    """A new record of a suite takes the place of the one before; other suites stay."""
+    states = {"selected": 0.5, "wait": 0.3, "barrier": 0.2}
+    outcome = RowOutcome(
+        "rtx2060", "s", "e", "r", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1200.0, 1000.0, 2, 64,
+        {}, states, 0.1,
+    )  # fmt: skip
+    file = tmp_path / "rows.csv"
+    other = replace(outcome, suite="other", compared=1)
+    assert record_rows([outcome, other, replace(outcome, status="limit")], file) == 2
+    assert record_rows([replace(outcome, measured=900.0)], file) == 1
+    found = {row.suite: row for row in error_rows(file)}
+    assert found["suite"].ratio == 0.9 and found["other"].ratio == 1.2
+    assert found["suite"].features == RunFeatures(
+        "rtx2060", 75, "ptx", 500.0, 32.0, {"wait": 0.6, "barrier": 0.4}
+    )
+    assert found["other"].features.cycles == 1000.0

@@ -12,7 +12,7 @@ from simt.cli import COMMANDS, record_options
 from simt.cli.tables import print_table
 from simt.errors import ProfileError
 from simt.files import replacing, require_output
-from simt.formatting import percent
+from simt.formatting import percent, plural
 from simt.options import Code, GpuOptions
 from simt.run.interruption import stoppable
 from simt.run.overrides import override_texts
@@ -22,6 +22,7 @@ from simt.validate import Correlation, page
 from simt.validate.correlate import CYCLES
 from simt.validate.own_rows import read_own_rows
 from simt.validate.recipes import Row, Use, read_recipes, rows_of
+from simt.validate.row_errors import record_rows
 from simt.validate.whole_programs import (
     CORE,
     RowOutcome,
@@ -112,7 +113,8 @@ def programs(
         bool, typer.Option("--vary-clocks", help="Also with other core and DRAM clocks.")
     ] = False,
     record_: Annotated[
-        bool, typer.Option("--record", help="Record the error, for `simt gpus errors`.")
+        bool,
+        typer.Option("--record", help="Record the errors, for `simt gpus errors` and intervals of times."),
     ] = False,
     outliers: Annotated[int, typer.Option(min=0, help="How many of the largest errors to list.")] = 15,
     html: Annotated[Path | None, typer.Option(help="Write the correlator's page.")] = None,
@@ -163,6 +165,7 @@ def programs(
     if record_:
         for each in record(outcomes):
             console.print(f"recorded: {each}", highlight=False, soft_wrap=True)
+        console.print(f"recorded: {plural(record_rows(outcomes), 'row')} for intervals of Results")
     _outliers(console, outcomes, outliers)
     if len(found) > 1:
         _clocks(console, found)

@@ -62,6 +62,7 @@ class RowOutcome:
     unclear: why it is not part of the means; empty if it is.
     counters: simulated and measured value by counter.
     stalls: share of warp-cycles by state, largest first.
+    compared: how many launches the simulated value adds up; 0: all.
     """
 
     gpu: str
@@ -82,6 +83,7 @@ class RowOutcome:
     counters: Mapping[str, tuple[float, float]]
     stalls: Mapping[str, float]
     host_seconds: float
+    compared: int = 0
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -415,6 +417,7 @@ def _outcome(
         },
         stalls=shares(compared),
         host_seconds=seconds,
+        compared=0 if recipe.time == "kernels" else 1,
     )
 
 
