@@ -10,7 +10,7 @@ number. Where there are too few near rows, nothing is claimed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,7 +179,7 @@ def _conditions(result: Result, spec: Spec | None) -> str:
     )
 
 
-def _in_part(opcodes: Collection[str], spec: Spec | None) -> Iterator[str]:
+def _in_part(opcodes: set[str], spec: Spec | None) -> Iterator[str]:
     for used, text in _PARTLY_MODELLED.items():
         if not opcodes.isdisjoint(used):
             yield text
