@@ -181,8 +181,8 @@ def _coalesced(spec: Spec) -> Overrides:
 
 
 def _occupancy(spec: Spec) -> Overrides:
-    """Registers and shared memory for all the CTAs that the SM's warps allow, beside an L1 as large as without
-    shared memory."""
+    """Registers and shared memory for all the CTAs that the SM's warps allow, beside an L1 as large as
+    without shared memory."""
     shared = 8 * spec.shared_memory.bytes
     found: Overrides = {
         "sm.register_file.registers": 8 * spec.sm.register_file.registers,
