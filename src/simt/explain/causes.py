@@ -25,7 +25,9 @@ class Cause:
     occurs: whether the launch has it at all, by exact counts. removed: the values that remove it; None: it
     cannot be removed from this GPU. states: of warps that wait because of it, and opcodes: where; for the
     lines that a sentence names. recorded: options of `GPU.trace`, by which a program's trace is without it;
-    the values then remove it only from traces. within: a cause that includes this one.
+    the values then remove it only from traces. ordered: part of it is an order that executed programs keep
+    and traces do not, so that its gain is against the program's own time. within: a cause that includes this
+    one.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Cause:
     states: tuple[str, ...] = ()
     opcodes: tuple[str, ...] = ()
     recorded: Mapping[str, Any] = field(default_factory=dict)
+    ordered: bool = False
     within: str = ""
 
 
@@ -347,6 +350,7 @@ CAUSES: tuple[Cause, ...] = (
         (*_LONG, "mio_throttle", "short_scoreboard"),
         _ATOMICS,
         recorded={"opcode": _plain_access},
+        ordered=True,
         within="uncoalesced accesses",
     ),
     Cause(

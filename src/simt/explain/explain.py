@@ -266,7 +266,8 @@ def _gains(
         except SimtError as error:
             notes.append(f"{cause.name}: could not be removed: {error}")
             continue
-        found.append(Gain(cause, after, before / max(1, after), blamed(launch, cause.states, cause.opcodes)))
+        with_it = launch.cycles if cause.ordered and subject.run is not None else before
+        found.append(Gain(cause, after, with_it / max(1, after), blamed(launch, cause.states, cause.opcodes)))
     return tuple(_ordered(found))
 
 
