@@ -51,7 +51,7 @@ def worked(rounds: int) -> LaunchResult:
 
 @pytest.mark.slow
 def test_simulated_a_planted_slowdown_is_found_and_a_thousand_repetitions_say_nothing() -> None:
-    """3 % more cycles of a loop, at any tolerance below; nothing at a tolerance of 0 where nothing changed."""
+    """3 % more cycles of a loop; nothing at a tolerance of 0 where nothing changed."""
     first = worked(200)
     before = msgspec.convert(kept([first]), list[Kept])
     slower = next(x for x in map(worked, range(201, 260)) if x.cycles >= 1.03 * first.cycles)
