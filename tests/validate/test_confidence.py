@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from simt.result import Result
 from simt.validate.confidence import LEAST, distance, interval, leave_out, nearest
-from simt.validate.row_errors import ErrorRow, RunFeatures, error_rows, record_rows
-from simt.validate.whole_programs import RowOutcome
+from simt.validate.row_errors import ErrorRow, RunFeatures, error_rows
 
 HERE = RunFeatures("h100", 90, "ptx", 5000.0, 10000.0, {"long_scoreboard": 1.0})
 
 
 def row(ratio: float, features: RunFeatures = HERE, program: str = "p") -> ErrorRow:
-    return ErrorRow(features, "s", "tuning", program, "r", ratio)
+    return ErrorRow(features, "s", program, "r", ratio)
 
 
 def test_intervals_of_like_values_hold_in_nine_of_ten() -> None:
@@ -87,22 +85,3 @@ def test_how_sure_is_said_wherever_a_result_is_shown() -> None:
     for shown in (repr(result), result._repr_html_(), page(result)):
         assert sentence in shown
     assert "What ran: PTX" in repr(result) and '["ran","PTX"]' in page(result)
-
-
-def test_rows_are_recorded_and_read_back(tmp_path: Path) -> None:
-    """A new record of a suite takes the place of the one before; other suites stay."""
-    states = {"selected": 0.5, "wait": 0.3, "barrier": 0.2}
-    outcome = RowOutcome(
-        "rtx2060", "s", "e", "r", "ptx", "suite", "p", "p n=1", "tuning", "", "done", 1200.0, 1000.0, 2, 64,
-        {}, states, 0.1,
-    )  # fmt: skip
-    file = tmp_path / "rows.csv"
-    other = replace(outcome, suite="other", compared=1)
-    assert record_rows([outcome, other, replace(outcome, status="limit")], file) == 2
-    assert record_rows([replace(outcome, measured=900.0)], file) == 1
-    found = {row.suite: row for row in error_rows(file)}
-    assert found["suite"].ratio == 0.9 and found["other"].ratio == 1.2
-    assert found["suite"].features == RunFeatures(
-        "rtx2060", 75, "ptx", 500.0, 32.0, {"wait": 0.6, "barrier": 0.4}
-    )
-    assert found["other"].features.cycles == 1000.0

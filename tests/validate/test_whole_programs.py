@@ -31,6 +31,7 @@ from simt.validate.recipes import (
     read_recipes,
     rows_of,
 )
+from simt.validate.row_errors import error_rows
 from simt.validate.whole_programs import (
     RowOutcome,
     Setting,
@@ -219,11 +220,17 @@ def test_records_are_replaced(tmp_path: Path) -> None:
     """Each GPU, suite, code and use has one line; a correlation needs three rows."""
     path = tmp_path / "record.csv"
     path.write_text("gpu,suite,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
-    record([OUTCOME], path)
-    record([replace(OUTCOME, code="sass", simulated=900)], path)
-    record([replace(OUTCOME, gpu="a100", simulated=1500), replace(OUTCOME, gpu="a100", suite="b")], path)
+    rows = tmp_path / "rows.csv"
+    rows.write_text(
+        "gpu,sm_version,code,suite,program,row,cycles,instructions,waits,ratio\n", encoding="utf-8"
+    )
+    record([OUTCOME], path, rows)
+    record([replace(OUTCOME, code="sass", simulated=900)], path, rows)
+    record(
+        [replace(OUTCOME, gpu="a100", simulated=1500), replace(OUTCOME, gpu="a100", suite="b")], path, rows
+    )
     many = [replace(OUTCOME, row=f"p n={n}", measured=n, simulated=1.3 * n) for n in (1, 2, 3)]
-    (new,) = record([*many, replace(OUTCOME, row="late", status="limit")], path)
+    (new,) = record([*many, replace(OUTCOME, row="late", status="limit")], path, rows)
     assert [(r.gpu, r.suite, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
         ("a100", "b", "ptx", 1, 0.1, None),
         ("a100", "suite", "ptx", 1, 0.5, None),
@@ -232,6 +239,13 @@ def test_records_are_replaced(tmp_path: Path) -> None:
     ]
     assert str(new) == f"suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 % ({new.date})"
     assert {each.gpu for each in recorded()} <= set(available())
+    each = error_rows(rows)
+    assert len(each) == len({(r.features.gpu, r.features.code, r.suite, r.row) for r in each}) == 6
+    (own_code,) = [r for r in each if r.features.code == "sass"]
+    assert own_code.ratio == pytest.approx(OUTCOME.measured / 900, abs=1e-4)
+    assert own_code.features.waits == {"long_scoreboard": 0.75, "wait": 0.25}
+    record([replace(OUTCOME, code="sass", simulated=OUTCOME.measured)], path, rows)
+    assert [r.ratio for r in error_rows(rows) if r.features.code == "sass"] == [1.0]
 
 
 def test_sources_are_where_the_user_has_put_them(tmp_path: Path) -> None:

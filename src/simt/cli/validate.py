@@ -13,7 +13,7 @@ from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.errors import ProfileError
 from simt.files import replacing, require_output
-from simt.formatting import percent, plural
+from simt.formatting import percent
 from simt.options import Code, GpuOptions
 from simt.run.interruption import stoppable
 from simt.run.overrides import override_texts
@@ -23,7 +23,6 @@ from simt.validate import Correlation, page
 from simt.validate.correlate import CYCLES
 from simt.validate.own_rows import read_own_rows
 from simt.validate.recipes import Row, Use, read_recipes, rows_of
-from simt.validate.row_errors import record_rows
 from simt.validate.whole_programs import (
     CORE,
     RowOutcome,
@@ -167,7 +166,6 @@ def programs(
     if record_:
         for each in record(outcomes):
             console.print(f"recorded: {each}", highlight=False, soft_wrap=True)
-        console.print(f"recorded: {plural(record_rows(outcomes), 'row')} for intervals of Results")
     _outliers(console, outcomes, outliers)
     if len(found) > 1:
         _clocks(console, found)

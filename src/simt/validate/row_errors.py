@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from simt.files import replacing
 from simt.result import Result
-from simt.spec import load_spec
-
-if TYPE_CHECKING:
-    from simt.validate.whole_programs import RowOutcome
 
 ROWS = Path(__file__).with_name("row_errors.csv")
 _COLUMNS = (
-    "gpu", "sm_version", "code", "suite", "use", "program", "row", "cycles", "instructions", "waits", "ratio",
+    "gpu", "sm_version", "code", "suite", "program", "row", "cycles", "instructions", "waits", "ratio",
 )  # fmt: skip
 _ISSUE = ("selected", "not_selected")
 _STATES = 5  # of warps: the most frequent ones are kept
@@ -53,7 +48,7 @@ class RunFeatures:
             "ptx" if result.provenance.code in ("PTX", "") else "sass",
             t.cycles / n,
             t.warp_instructions / n,
-            waiting(t.warp_stalls),
+            shares_of_waiting(t.warp_stalls),
         )
 
 
@@ -63,32 +58,12 @@ class ErrorRow:
 
     features: RunFeatures
     suite: str
-    use: str
     program: str
     row: str
     ratio: float
 
-    @property
-    def group(self) -> tuple[str, str, str, str]:
-        """What is recorded at once."""
-        return self.features.gpu, self.features.code, self.suite, self.use
 
-    @classmethod
-    def of(cls, outcome: RowOutcome) -> ErrorRow:
-        states = sorted(waiting(outcome.stalls).items(), key=lambda row: -row[1])[:_STATES]
-        features = RunFeatures(
-            outcome.gpu,
-            load_spec(outcome.gpu).sm_version,
-            outcome.code,
-            round(outcome.simulated / (outcome.compared or outcome.launches)),
-            round(outcome.instructions / outcome.launches),
-            {name: round(share, 2) for name, share in states},
-        )
-        ratio = round(outcome.measured / outcome.simulated, 4)
-        return cls(features, outcome.suite, outcome.use, outcome.program, outcome.row, ratio)
-
-
-def waiting(states: Mapping[str, float]) -> dict[str, float]:
+def shares_of_waiting(states: Mapping[str, float]) -> dict[str, float]:
     """Of all waiting, the share of each state."""
     waits = {name: n for name, n in states.items() if name not in _ISSUE and not math.isnan(n) and n > 0}
     total = sum(waits.values())
@@ -111,21 +86,23 @@ def _read(row: Mapping[str, str]) -> ErrorRow:
         float(row["instructions"]),
         {name: float(share) for name, _, share in (part.partition("=") for part in row["waits"].split())},
     )
-    return ErrorRow(features, row["suite"], row["use"], row["program"], row["row"], float(row["ratio"]))
+    return ErrorRow(features, row["suite"], row["program"], row["row"], float(row["ratio"]))
 
 
-def record_rows(outcomes: Sequence[RowOutcome], path: Path = ROWS) -> int:
-    """Replaces the rows of these outcomes' suites, GPUs, codes and uses; how many there are of them."""
-    new = [ErrorRow.of(x) for x in outcomes if x.counts and x.measured and x.simulated]
-    groups = {row.group for row in new}
-    kept = [row for row in error_rows(path) if row.group not in groups] if path.exists() else []
+def record_rows(rows: Iterable[ErrorRow], path: Path = ROWS) -> None:
+    """Writes rows into the file, in the place of those of the same GPU, code, suite and name."""
+
+    def about(row: ErrorRow) -> tuple[str, ...]:
+        return row.features.gpu, row.features.code, row.suite, row.program, row.row
+
+    kept = {about(row): row for row in [*error_rows(path), *rows]}
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_COLUMNS)
-        for row in sorted([*kept, *new], key=lambda row: (*row.group, row.program, row.row)):
+        for _, row in sorted(kept.items()):
             x = row.features
-            waits = " ".join(f"{name}={share:.2f}" for name, share in x.waits.items())
-            numbers = (f"{x.cycles:.0f}", f"{x.instructions:.0f}", waits, f"{row.ratio:.4f}")
-            writer.writerow((x.gpu, x.sm_version, x.code, row.suite, row.use, row.program, row.row, *numbers))
+            most = sorted(x.waits.items(), key=lambda wait: (-wait[1], wait[0]))[:_STATES]
+            waits = " ".join(f"{state}={share:.2f}" for state, share in most)
+            run = x.gpu, x.sm_version, x.code, row.suite, row.program, row.row
+            writer.writerow([*run, round(x.cycles), round(x.instructions, 1), waits, f"{row.ratio:.4f}"])
     error_rows.cache_clear()
-    return len(new)

@@ -37,6 +37,7 @@ from simt.sass.disassembler import is_installed
 from simt.spec import Spec, load_spec
 from simt.validate.correlate import CYCLES, Correlation, MeasuredProgram, correlate
 from simt.validate.recipes import OWN, End, Recipe, Row, folder_of
+from simt.validate.row_errors import ROWS, ErrorRow, RunFeatures, record_rows, shares_of_waiting
 
 if TYPE_CHECKING:
     from simt.exec import Finished
@@ -98,6 +99,21 @@ class RowOutcome:
     def counts(self) -> bool:
         """Whether it is part of the means."""
         return self.status == "done" and not self.unclear
+
+    def error_row(self) -> ErrorRow:
+        """What `simt.validate.confidence` keeps of it."""
+        n = max(1, self.launches)
+        cycles = self.simulated / (self.compared or n)
+        sm_version = load_spec(self.gpu).sm_version
+        features = RunFeatures(
+            self.gpu,
+            sm_version,
+            self.code,
+            cycles,
+            self.instructions / n,
+            shares_of_waiting(self.stalls),
+        )
+        return ErrorRow(features, self.suite, self.program, self.row, self.measured / self.simulated)
 
     def stall_text(self, most: int = 3) -> str:
         """The states in which its warps were most of the time."""
@@ -540,9 +556,10 @@ def recorded(path: Path = RECORD) -> list[Recorded]:
         ]
 
 
-def record(outcomes: Sequence[RowOutcome], path: Path = RECORD) -> list[Recorded]:
-    """Replaces the records of these rows' suites, which are of one GPU, code and use."""
+def record(outcomes: Sequence[RowOutcome], path: Path = RECORD, rows: Path = ROWS) -> list[Recorded]:
+    """Replaces the records of these rows' suites, which are of one GPU, code and use, and of the rows."""
     first = outcomes[0]
+    record_rows([each.error_row() for each in outcomes if each.counts and each.measured], rows)
     new = [
         Recorded(
             first.gpu,
