@@ -2,9 +2,9 @@
 
 A row is a run of a program whose time on a real GPU is published; `row_errors.csv` has its simulated cycles,
 instructions, what its warps waited for, and how its measured time relates to the simulated one. Near are rows
-with launches of about the same length and size that wait for the same things, on the same GPU or one of its
-generation. The interval holds the middle 90 % of the nearest rows' ratios, widened for their
-number. Where there are too few near rows, nothing is claimed.
+with launches of about the same length and size that wait for the same things; those of the same GPU, of its
+generation and of the same code are nearer. The interval holds the middle 90 % of the nearest rows' ratios,
+widened, and more so without a row of the same GPU. Where there are too few near rows, nothing is claimed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ NEAREST = 24  # rows that an interval is made of, at most
 LEAST = 12  # and at least
 FARTHEST = 1.6  # distance beyond which a row says nothing
 WIDENING = 1.15  # of the interval in logarithms: the nearest rows are not drawn from those to come
-_OTHER_GPU = 0.3  # of the same generation; of others nothing follows
+WITHOUT_OWN = 1.25  # further widening where no near row is of the same GPU
+COMPARED_MODEL = "read_ports"  # the core's, of the rows' GPUs
+_OTHER_GPU = 0.3  # of the same generation
+_OTHER_GENERATION = 0.6
 _OTHER_CODE = 0.3  # PTX or machine code
 
 _PARTLY_MODELLED = {
@@ -109,8 +112,9 @@ class Confidence:
 def confidence(result: Result) -> Confidence:
     """How far the time of a Result may be off, what it approximates, what ran, and under which conditions."""
     spec = _spec_of(result)
-    chosen, unknown = _compared_runs(result, spec)
-    low, high = (None, None) if unknown else interval(chosen)
+    features = _features(result, spec)
+    chosen, unknown = _compared_runs(result, spec, features)
+    low, high = (None, None) if unknown else interval(chosen, features.gpu)
     opcodes: set[str] = set()
     warnings = dict.fromkeys(result.warnings)
     for launch in result.launches:  # once: many launches are read from a file
@@ -131,7 +135,15 @@ def confidence(result: Result) -> Confidence:
     )
 
 
-def _compared_runs(result: Result, spec: Spec | None) -> tuple[Sequence[ErrorRow], str]:
+def _features(result: Result, spec: Spec | None) -> RunFeatures:
+    """Its features; without the name of a GPU that is not the shipped one of that name."""
+    found = RunFeatures.of(result)
+    return found if spec is not None and _is_shipped(spec, result) else replace(found, gpu="")
+
+
+def _compared_runs(
+    result: Result, spec: Spec | None, features: RunFeatures
+) -> tuple[Sequence[ErrorRow], str]:
     """The nearest compared runs; why they say nothing, if so."""
     if not result.launches:
         return (), "no launch has finished"
@@ -143,20 +155,21 @@ def _compared_runs(result: Result, spec: Spec | None) -> tuple[Sequence[ErrorRow
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         return (), f"no real GPU is this one ({', '.join(changed[:3])}{more})"
-    features = RunFeatures.of(result)
-    if spec is None or spec.name not in available() or not _is_shipped(spec, result):
-        features = replace(features, gpu="")  # not the GPU of that name which was compared
-    chosen = nearest(features, error_rows())
-    if len(chosen) < LEAST:
-        return chosen, (
-            f"nothing near was ever compared with a real GPU ({plural(len(chosen), 'run')} near, {LEAST} are "
-            f"needed)"
+    if spec is not None and (spec.sm.warp_size != 32 or spec.sm.register_file.model != COMPARED_MODEL):
+        return (), f"no GPU was ever compared with a model like that of {spec.name}"
+    rows = error_rows()
+    compared = [row.features.sm_version for row in rows]
+    if not min(compared) <= features.sm_version <= max(compared):
+        return (
+            (),
+            f"no GPU of sm_{features.sm_version}, or of ones before and after it, was ever compared",
         )
-    return chosen, ""
+    chosen = nearest(features, rows)
+    return chosen, why_not_enough(chosen, features.gpu)
 
 
 def _is_shipped(spec: Spec, result: Result) -> bool:
-    return load_spec(spec.name, result.provenance.overrides).hash == spec.hash
+    return spec.name in available() and load_spec(spec.name, result.provenance.overrides).hash == spec.hash
 
 
 def _spec_of(result: Result) -> Spec | None:
@@ -198,9 +211,11 @@ def distance(a: RunFeatures, b: RunFeatures) -> float:
     sizes = math.log10((a.instructions + 1) / (b.instructions + 1)) / 2
     states = {*a.waits, *b.waits}
     differ = sum(abs(a.waits.get(s, 0.0) - b.waits.get(s, 0.0)) for s in states) / 2
+    other = _OTHER_CODE if a.code != b.code else 0.0
     if a.sm_version != b.sm_version:
-        return math.inf
-    other = (_OTHER_GPU if a.gpu != b.gpu else 0.0) + (_OTHER_CODE if a.code != b.code else 0.0)
+        other += _OTHER_GENERATION
+    elif a.gpu != b.gpu:
+        other += _OTHER_GPU
     return math.hypot(lengths, sizes, differ) + other
 
 
@@ -210,18 +225,32 @@ def nearest(features: RunFeatures, rows: Iterable[ErrorRow]) -> list[ErrorRow]:
     return [row for far, _, row in found[:NEAREST] if far <= FARTHEST]
 
 
-def interval(rows: Sequence[ErrorRow]) -> tuple[float, float]:
+def why_not_enough(rows: Sequence[ErrorRow], gpu: str) -> str:
+    """Why these nearest rows make no interval for a run on a GPU; empty if they do."""
+    if len(rows) < LEAST:
+        return (
+            f"nothing near was ever compared with a real GPU ({plural(len(rows), 'run')} near, {LEAST} are "
+            "needed)"
+        )
+    gpus = {row.features.gpu for row in rows}
+    if gpu not in gpus and len(gpus) < 2:
+        return f"near runs were compared on {rows[0].features.gpu} only, which says nothing of other GPUs"
+    return ""
+
+
+def interval(rows: Sequence[ErrorRow], gpu: str) -> tuple[float, float]:
     """The multiples between which the next ratio lies with the probability COVERAGE, from those of like runs.
 
     Order statistics: of n exchangeable values, the next one is below the k-th with the probability k / (n +
-    1).
+    1). gpu: that of the next run; without a row of its own the interval is wider.
     """
+    wider = WIDENING * (1.0 if any(row.features.gpu == gpu for row in rows) else WITHOUT_OWN)
     logs = sorted(math.log(row.ratio) for row in rows)
     n = len(logs)
     outside = (1 - COVERAGE) / 2
     low, high = _at(logs, outside * (n + 1)), _at(logs, (1 - outside) * (n + 1))
     middle = (low + high) / 2
-    return math.exp(middle + WIDENING * (low - middle)), math.exp(middle + WIDENING * (high - middle))
+    return math.exp(middle + wider * (low - middle)), math.exp(middle + wider * (high - middle))
 
 
 def _at(values: Sequence[float], place: float) -> float:
@@ -237,10 +266,10 @@ def leave_out(rows: Sequence[ErrorRow], group: Callable[[ErrorRow], str]) -> tup
     for row in rows:
         others = [other for other in rows if group(other) != group(row)]
         chosen = nearest(row.features, others)
-        if len(chosen) < LEAST:
+        if why_not_enough(chosen, row.features.gpu):
             unknown += 1
             continue
-        low, high = interval(chosen)
+        low, high = interval(chosen, row.features.gpu)
         claimed += 1
         held += low <= row.ratio <= high
     return held, claimed, unknown
