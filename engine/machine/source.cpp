@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "isa/classify.hpp"
@@ -545,20 +547,79 @@ bool is_shareable(const RawInstruction& instruction, const std::string& opcode) 
          opcode.starts_with("BSYNC");
 }
 
-/// Removes so many of a warp's records that are of some of its `threads` only that the rest would have been
-/// enough if all threads had executed the same.
-void converge(std::vector<TraceRecord>& records, const Lowering& lowering, uint32_t threads) {
+/// Removes so many of a warp's partial records that the rest would have been enough if all threads had
+/// executed the same.
+void converge_alone(std::vector<TraceRecord>& records, const std::vector<bool>& partial, uint32_t threads) {
   uint32_t lanes = 0;
+  size_t i = 0;
   std::erase_if(records, [&](const TraceRecord& r) {
-    const auto active = static_cast<uint32_t>(std::popcount(r.mask));
-    const RawInstruction& instruction = lowering.instructions[r.static_index];
-    if (active == 0 || active >= threads || !is_shareable(instruction, lowering.opcodes[instruction.opcode]))
-      return false;
-    lanes += active;
+    if (!partial[i++]) return false;
+    lanes += static_cast<uint32_t>(std::popcount(r.mask));
     if (lanes < threads) return true;
     lanes -= threads;
     return false;
   });
+}
+
+/// The warps' executions of an instruction, each for the same time, by a part of their lanes.
+struct Sharing {
+  uint32_t lanes = 0;
+  std::vector<uint32_t> warps;
+  std::vector<size_t> records;
+};
+
+/// Removes what a CTA's warps need not execute for some of their lanes only if as few warps as possible did
+/// it for all of theirs: of the warps that execute an instruction for the k-th time, so many stay as their
+/// lanes fill. Those with the least to do stay, and the same ones on one path: that of the first warp's
+/// lanes.
+void converge(std::vector<std::vector<TraceRecord>>& warps, const Lowering& lowering, uint32_t lanes,
+              uint32_t threads) {
+  std::vector<std::vector<bool>> partial(warps.size());
+  std::map<std::pair<uint32_t, uint32_t>, size_t> places;
+  std::vector<Sharing> shared;
+  for (uint32_t w = 0; w < warps.size(); ++w) {
+    const uint32_t own = std::min(lanes, threads > w * lanes ? threads - w * lanes : 1);
+    std::map<uint32_t, uint32_t> times;
+    for (size_t i = 0; i < warps[w].size(); ++i) {
+      const TraceRecord& r = warps[w][i];
+      const auto active = static_cast<uint32_t>(std::popcount(r.mask));
+      const RawInstruction& instruction = lowering.instructions[r.static_index];
+      partial[w].push_back(active > 0 && active < own &&
+                           is_shareable(instruction, lowering.opcodes[instruction.opcode]));
+      if (!partial[w][i] || warps.size() == 1) continue;
+      const auto [place, is_new] =
+          places.emplace(std::pair(r.static_index, times[r.static_index]++), shared.size());
+      if (is_new) shared.emplace_back();
+      Sharing& s = shared[place->second];
+      s.lanes += active;
+      s.warps.push_back(w);
+      s.records.push_back(i);
+    }
+  }
+  if (warps.size() == 1) return converge_alone(warps[0], partial[0], std::min(lanes, threads));
+  std::vector<uint64_t> load(warps.size());
+  std::map<uint64_t, std::vector<uint32_t>> orders;
+  for (const Sharing& s : shared) {
+    const auto [path, is_new] = orders.try_emplace(warps[s.warps[0]][s.records[0]].mask);
+    std::vector<uint32_t>& order = path->second;
+    if (is_new) {
+      order.resize(warps.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, {}, [&](uint32_t w) { return load[w]; });
+    }
+    uint32_t stay = (s.lanes + lanes - 1) / lanes;
+    for (const uint32_t w : order) {
+      const auto found = std::ranges::find(s.warps, w);
+      if (stay == 0 || found == s.warps.end()) continue;
+      partial[w][s.records[static_cast<size_t>(found - s.warps.begin())]] = false;
+      ++load[w];
+      --stay;
+    }
+  }
+  for (uint32_t w = 0; w < warps.size(); ++w) {
+    size_t i = 0;
+    std::erase_if(warps[w], [&](const TraceRecord&) { return partial[w][i++]; });
+  }
 }
 
 }  // namespace
@@ -623,11 +684,9 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes, bool converged) {
       CtaPosition position;
       position.cta = grid_.position(grid_.config().first_cta + first + rank);
       sink.begin_cta(position);
+      if (converged)
+        converge(records[rank], *lowering_, lanes, static_cast<uint32_t>(source->launch().block.count()));
       for (uint32_t w = 0; w < records[rank].size(); ++w) {
-        if (converged) {
-          const uint32_t before = w * lanes, threads = static_cast<uint32_t>(source->launch().block.count());
-          converge(records[rank][w], *lowering_, std::min(lanes, threads > before ? threads - before : 1));
-        }
         sink.begin_warp(w, records[rank][w].size());
         for (const TraceRecord& r : records[rank][w]) sink.record(r);
       }

@@ -56,8 +56,8 @@ class ExecutedSource : public InstructionSource {
                      const BasicBlocks* blocks, uint32_t threads) override;
 
   /// Executes the whole launch and records it as a trace, with warps of `lanes` lanes, 32 or 64. converged:
-  /// leaves out what instructions of a part of a warp cost beyond that part, as if its lanes took turns for
-  /// free. Throws ProgramFault.
+  /// leaves out what instructions of a part of a warp cost beyond that part, as if a CTA's threads that
+  /// execute the same were in the same warps. Throws ProgramFault.
   void record(TraceSink& sink, uint32_t lanes, bool converged);
   const std::vector<RawInstruction>& raw_instructions() const { return lowering_->instructions; }
 

@@ -106,3 +106,70 @@ def test_a_program_without_configurations_is_refused(program: Path) -> None:
         rank(program, {"BLOCK": 64})  # type: ignore[dict-item]
     run = CliRunner().invoke(app, ["rank", str(program), "--parameter", "BLOCK"])
     assert run.exit_code == 1 and "expected NAME=V1,V2,..." in str(run.exception)
+
+
+TUNED = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.autotune(
+    configs=[triton.Config({"B": b}, num_warps=w) for b, w in ((64, 1), (1024, 4), (8192, 4))],
+    key=["n"],
+    prune_configs_by={"early_config_prune": lambda all_, _, **k: [c for c in all_ if c.kwargs["B"] < 4096]},
+    cache_results=True,
+)
+@triton.jit
+def twice(x, y, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+def main(gpu):
+    n = 1 << 13
+    x, y = np.ones(n, np.float32), np.zeros(n, np.float32)
+    gpu.triton(twice)[lambda m: (-(-n // m["B"]),)](x, y, n)
+    return y
+"""
+
+
+@pytest.mark.slow
+def test_triton_takes_a_ranking_from_its_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton's own look-up finds the file, and takes the best configuration without measuring."""
+    pytest.importorskip("triton")
+    import runpy
+
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime.driver import driver
+
+    file, cache = tmp_path / "tuned.py", tmp_path / "cache"
+    file.write_text(TUNED)
+    words = f"rank {file} --gpu h100 --workers 1 -q --triton-cache {cache} --json -"
+    told = CliRunner().invoke(app, words.split())
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.stdout)
+    assert found["triton"]["key"] == [1 << 13, "torch.float32", "torch.float32"]
+    assert len(found["triton"]["configs_timings"]) == 2
+    assert "No valid autotuner configs after pruning" in found["rows"][-1]["error"]
+
+    class Driver:
+        def get_current_target(self) -> GPUTarget:
+            return GPUTarget("cuda", 90, 32)
+
+    monkeypatch.setattr(triton.knobs.cache, "dir", str(cache))
+    monkeypatch.setattr(driver, "_active", Driver())
+    tuner = runpy.run_path(str(file))["twice"]
+    key = tuple(found["triton"]["key"])
+    configs = [c for c in tuner.configs if c.kwargs["B"] < 4096]
+    assert tuner.check_disk_cache(key, configs, lambda: pytest.fail("it measures"))
+    assert tuner.cache[key].all_kwargs() == found["best"]
+
+
+def test_workers_are_those_of_a_study() -> None:
+    from simt.cli.rank import _workers
+
+    assert _workers(["4"]) == {"count": 4}
+    given = ["kind=slurm", "options.walltime='01:00:00'", "options.nodes_per_block=2"]
+    assert _workers(given) == {"kind": "slurm", "options": {"walltime": "01:00:00", "nodes_per_block": 2}}
+    with pytest.raises(SimtError, match=r"--workers slurm: expected a number, or KEY=VALUE"):
+        _workers(["slurm"])

@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
+import simt
 from simt.errors import SimtError
+from simt.result import LaunchResult
 from simt.testing.baseline import Kept, changes, kept, load, save
 from simt.testing.budgets import Budget
 from support.launches import launch
@@ -29,8 +32,33 @@ def test_a_slowdown_of_three_percent_is_found_and_named() -> None:
     assert compared(slower, tolerance=0.04) == []
 
 
-def test_a_thousand_repetitions_say_nothing() -> None:
-    assert all(compared(launch(0, "gemm", ctas=4), tolerance=0.0) == [] for _ in range(1000))
+WORK = """
+extern "C" __global__ void work(float* x, int rounds) {
+  float v = x[threadIdx.x];
+  for (int i = 0; i < rounds; ++i) v = v * v + 1;
+  x[threadIdx.x] = v;
+}
+"""
+
+
+def worked(rounds: int) -> LaunchResult:
+    """The kernel's launch on a GPU of its own, as a test of a repository has it."""
+    gpu = simt.GPU("gtx1650", set={"sm.count": 1})
+    done = gpu.compile(WORK).work[1, 64](np.zeros(64, np.float32), rounds)
+    assert done is not None
+    return done
+
+
+@pytest.mark.slow
+def test_simulated_a_planted_slowdown_is_found_and_a_thousand_repetitions_say_nothing() -> None:
+    """3 % more cycles of a loop; nothing at a tolerance of 0 where nothing changed."""
+    first = worked(200)
+    before = msgspec.convert(kept([first]), list[Kept])
+    slower = next(x for x in map(worked, range(201, 260)) if x.cycles >= 1.03 * first.cycles)
+    assert slower.cycles < 1.04 * first.cycles
+    ((text, place),) = changes(before, [slower], 0.01)
+    assert "more warp instructions at line" in text and place.endswith(":4")
+    assert all(changes(before, [worked(200)], 0.0) == [] for _ in range(1000))
 
 
 def test_other_launches_are_said() -> None:

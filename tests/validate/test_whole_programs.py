@@ -21,7 +21,7 @@ from simt.result import LaunchResult
 from simt.result.sampled import Sampled
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
-from simt.validate.confidence import error_rows
+from simt.validate.row_errors import error_rows
 from simt.validate.correlate import CYCLES
 from simt.validate.recipes import (
     MeasuredTable,
@@ -34,6 +34,7 @@ from simt.validate.recipes import (
     read_recipes,
     rows_of,
 )
+from simt.validate.row_errors import error_rows
 from simt.validate.whole_programs import (
     RowOutcome,
     Setting,

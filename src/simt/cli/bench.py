@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from simt.cli import COMMANDS
+from simt.cli.json_output import Json, records, write_json
 from simt.cli.tables import print_table
 from simt.files import require_output, write_text
 from simt.formatting import percent
@@ -38,10 +39,11 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_() -> None:
+def list_(json_: Json = None) -> None:
     """List the microbenchmarks and what each determines."""
     rows = [[b.name, b.group, b.determines, b.unit, b.summary] for b in microbenchmarks().values()]
-    print_table(Console(), ["name", "group", "determines", "unit", "what it does"], rows, range(5))
+    if not write_json(json_, records(["name", "group", "determines", "unit", "summary"], rows)):
+        print_table(Console(), ["name", "group", "determines", "unit", "what it does"], rows, range(5))
 
 
 @app.command("run", epilog=EXAMPLES)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from simt.cli import COMMANDS
+from simt.cli.json_output import Json, records, write_json
 from simt.errors import SpecError
 from simt.files import write_text
 from simt.hints import did_you_mean
@@ -53,40 +54,41 @@ Overrides = Annotated[
 
 
 @app.callback()
-def table(context: typer.Context) -> None:
+def table(context: typer.Context, json_: Json = None) -> None:
     """List the shipped GPUs."""
-    if context.invoked_subcommand is None:
-        specs = [load_spec(name) for name in available()]
-        rows = [
-            [
-                spec.name,
-                f"{spec.sm_version // 10}.{spec.sm_version % 10}",
-                str(spec.sm.count),
-                f"{spec.clock.core_mhz:g}",
-                f"{spec.l2.slice.bytes * spec.address_map.slices / 2**20:g}",
-                str(spec.address_map.channels),
-                f"{peaks(spec).memory_gbs:,.0f}",
-                str(spec.dram.capacity_gib),
-                spec.description,
-            ]
-            for spec in specs
+    if context.invoked_subcommand is not None:
+        return
+    rows = [
+        [
+            spec.name,
+            spec.sm_version / 10,
+            spec.sm.count,
+            spec.clock.core_mhz,
+            spec.l2.slice.bytes * spec.address_map.slices / 2**20,
+            spec.address_map.channels,
+            peaks(spec).memory_gbs,
+            spec.dram.capacity_gib,
+            spec.description,
         ]
-        _print(["name", "cc", "SMs", "MHz", "L2 MiB", "channels", "GB/s", "GiB", "description"], rows)
+        for spec in map(load_spec, available())
+    ]
+    header = ["name", "cc", "SMs", "MHz", "L2 MiB", "channels", "GB/s", "GiB", "description"]
+    if write_json(json_, records(header, rows)):
+        return
+    forms = ("{}", "{:.1f}", "{}", "{:g}", "{:g}", "{}", "{:,.0f}", "{}", "{}")
+    _print(header, [[form.format(cell) for form, cell in zip(forms, row, strict=True)] for row in rows])
 
 
 @app.command()
 def show(
     name: Name,
     overrides: Overrides = None,
-    as_json: Annotated[
-        Literal["-"] | None, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = None,
+    json_: Json = None,
     sources: Annotated[bool, typer.Option("--sources", help="Show where each value comes from.")] = False,
 ) -> None:
     """Show every value of a GPU, with its meaning or its source."""
     spec = load_spec(name, overrides or [])
-    if as_json:
-        sys.stdout.write(spec_to_json(spec))
+    if write_json(json_, json.loads(spec_to_json(spec))):
         return
     meanings = describe()
     rows = [
@@ -102,6 +104,7 @@ def fields(
     prefix: Annotated[
         str, typer.Argument(metavar="[PATH]", help="Only fields with this prefix, for example sm.scheduler.")
     ] = "",
+    json_: Json = None,
 ) -> None:
     """List the fields of a specification: unit, range or choices, and meaning."""
     known = field_texts()
@@ -110,6 +113,12 @@ def fields(
         raise SpecError(
             f"no field begins with {prefix!r}{did_you_mean(prefix, [text.path for text in known])}"
         )
+    data = [
+        {"field": x.path, "values": x.values, "meaning": x.meaning, "policies": x.policies or None}
+        for x in found
+    ]
+    if write_json(json_, data):
+        return
     _print(["field", "values", "meaning"], [[text.path, text.values, text.meaning] for text in found])
     for text in found:
         if policies := text.policies:
@@ -120,9 +129,21 @@ def fields(
 
 
 @app.command()
-def compare(first: Name, second: Name, overrides: Overrides = None) -> None:
+def compare(first: Name, second: Name, overrides: Overrides = None, json_: Json = None) -> None:
     """Show the fields in which two GPUs differ, with their sources. --set applies to both."""
     a, b = load_spec(first, overrides or []), load_spec(second, overrides or [])
+    data = [
+        {
+            "field": path,
+            "first": here,
+            "second": there,
+            "first_source": _source(a, path),
+            "second_source": _source(b, path),
+        }
+        for path, here, there in a.differences(b)
+    ]
+    if write_json(json_, {"first": a.name, "second": b.name, "fields": data}):
+        return
     rows = [
         [path, _text(here), _text(there), _source(a, path), _source(b, path)]
         for path, here, there in a.differences(b)
@@ -140,9 +161,7 @@ def errors(
         list[str] | None, typer.Option("--benchmark", "-b", help="Only this microbenchmark; repeatable.")
     ] = None,
     overrides: Overrides = None,
-    as_json: Annotated[
-        Literal["-"] | None, typer.Option("--json", help="Print one JSON object on standard output.")
-    ] = None,
+    json_: Json = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Compare GPUs with published values by simulating the same microbenchmarks."""
@@ -162,8 +181,7 @@ def errors(
             load_spec(name)
             set_ = override_texts(overrides)
             found[name] = compare_published(name, benchmarks, set=set_, progress=report)
-    if as_json:
-        typer.echo(to_json(found))
+    if write_json(json_, json.loads(to_json(found))):
         return
     rows = [
         [
@@ -228,6 +246,7 @@ def new(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="TOML file to write, which must not exist.")
     ] = Path("my-gpu.toml"),
+    json_: Json = None,
 ) -> None:
     """Derive a card from another one of its generation and from its data sheet.
 
@@ -253,6 +272,18 @@ def new(
         raise SpecError(f"{output}: exists; name another file with --output, or remove it")
     found = derive(like, sheet, name=output.stem)
     write_text(output, found.to_toml(output.parent), SpecError)
+    data = {
+        "file": output,
+        "like": found.like,
+        "values": [
+            {"field": x.path, "before": x.before, "value": x.value, "source": x.source} for x in found.values
+        ],
+        "kept": dict(found.kept),
+        "peaks": asdict(found.peaks),
+        "warnings": list(found.warnings),
+    }
+    if write_json(json_, data):
+        return
     _print_derivation(found)
     typer.echo(f"wrote {output}: {load_spec(output)!r}")
 

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from simt.cli import COMMANDS
+from simt.cli.json_output import Json, records, write_json
 from simt.cli.tables import print_table
 
 app = typer.Typer(help=COMMANDS["policy"], no_args_is_help=True)
@@ -45,11 +46,13 @@ def build_file(file: Annotated[Path, typer.Argument(help="C++ file with one or s
 
 
 @app.command("list")
-def list_policies() -> None:
+def list_policies(json_: Json = None) -> None:
     """Show the policies that were built. Those of simt are shown by `simt gpus fields`."""
     from simt.policy import built
 
     rows = [[each.name, each.kind.replace("_", " "), each.file] for each in built()]
+    if write_json(json_, records(["name", "kind", "file"], rows)):
+        return
     if not rows:
         typer.echo("no policies have been built")
         return

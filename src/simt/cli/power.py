@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from simt.cli import COMMANDS, power_fit
+from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.formatting import format_energy, format_time, percent
 from simt.power import Energy, ProgramEnergy, available, load_energies
@@ -98,19 +99,32 @@ def gpus(
     name: Annotated[
         str | None, typer.Argument(metavar="GPU|FILE", help="Show its values; without it, list all.")
     ] = None,
+    json_: Json = None,
 ) -> None:
     """The GPUs whose energies are known, or the values of one with their sources."""
     console = Console()
     if name is None:
-        rows = []
+        listed = []
         for each in available():
             found = load_energies(each)
             origins = [x.origin for x in found.values.values()]
-            counts = [f"{origins.count(x)}" for x in ("published", "scaled", "fitted")]
-            rows.append([each, f"{found.reference['tdp_w'].value:g} W", *counts])
+            counts = {x: origins.count(x) for x in ("published", "scaled", "fitted")}
+            listed.append({"gpu": each, "tdp_w": found.reference["tdp_w"].value, **counts})
+        if write_json(json_, listed):
+            return
+        rows = [[f"{row['gpu']}", f"{row['tdp_w']:g} W", *map(str, list(row.values())[2:])] for row in listed]
         print_table(console, ["GPU", "TDP", "published", "scaled", "fitted"], rows, (0,))
         return
     found = load_energies(name)
+    data = {
+        key: {
+            "value": x.value, "unit": UNITS[key.partition(".")[0]], "uncertainty": x.uncertainty,
+            "origin": x.origin, "source": x.source,
+        }
+        for key, x in found.values.items()
+    }  # fmt: skip
+    if write_json(json_, data):
+        return
     rows = [
         [
             key,

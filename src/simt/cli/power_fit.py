@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.errors import PowerError
 from simt.files import require_output
@@ -53,6 +54,7 @@ def measure_(
     settle: Annotated[
         float, typer.Option(min=0.0, help="Seconds of the same load before it (--device).")
     ] = 5.0,
+    json_: Json = None,
     quiet: Quiet = False,
 ) -> None:
     """Measure the power of energy microbenchmarks: each repeats one kind of instruction or access."""
@@ -70,7 +72,11 @@ def measure_(
     if real is not None:
         real.close()
     write_measurements(output, rows, provenance)
-    if not quiet:
+    data = [
+        {"name": x.name, "watts": x.watts, "deviation": x.deviation, "predicted": x.predicted(known)}
+        for x in rows
+    ]
+    if not write_json(json_, data) and not quiet:
         shown = [
             [
                 row.name,
@@ -100,6 +106,7 @@ def fit_(
     widen: Annotated[
         float, typer.Option(min=1e-6, help="Factor on the uncertainties of the known energies.")
     ] = 1.0,
+    json_: Json = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit energies to measured powers, by non-negative least squares. Values that the rows do not determine
@@ -110,12 +117,38 @@ def fit_(
     fitted = chosen(every, rows.split(",")) if rows else every
     found = fit(fitted, prior, error=error, widen=widen)
     write_toml(found.energies, output)
-    if not quiet:
+    names = {row.name for row in fitted}
+    if not write_json(json_, _fit_json(found, prior, every, names)) and not quiet:
         console = Console()
-        names = {row.name for row in fitted}
         _show_values(console, found)
         _show_rows(console, found, prior, every, names)
         console.print(f"wrote {output}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _fit_json(
+    found: EnergyFit, prior: Energies, rows: list[PowerMeasurement], fitted: set[str]
+) -> dict[str, Any]:
+    values = {
+        key: {
+            "before": found.prior.values[key].value,
+            "fitted": found.energies.values[key].value,
+            "unit": UNITS[key.partition(".")[0]],
+            "uncertainty": found.energies.values[key].uncertainty,
+            "from_rows": share,
+        }
+        for key, share in found.learned.items()
+    }
+    powers = [
+        {
+            "name": row.name,
+            "fitted": row.name in fitted,
+            "watts": row.watts,
+            "before": row.predicted(prior),
+            "after": row.predicted(found.energies),
+        }
+        for row in rows
+    ]
+    return {"values": values, "rows": powers}
 
 
 def _show_values(console: Console, found: EnergyFit) -> None:

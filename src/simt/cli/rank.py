@@ -57,8 +57,18 @@ def rank(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Folder of the results. [default: FILE.rank]"),
     ] = None,
-    count: Annotated[
-        int | None, typer.Option("--workers", help="Processes; by default one for each core.")
+    workers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N|KEY=VALUE",
+            help="Processes (by default one for each core), or workers of a study (kind=slurm).",
+        ),
+    ] = None,
+    triton_cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Put the times of an autotuned Triton kernel into this cache of Triton's."
+        ),
     ] = None,
     json_: Annotated[
         str | None,
@@ -78,7 +88,8 @@ def rank(
             sample=sample,
             check=check,
             results=output,
-            workers=None if count is None else {"count": count},
+            workers=_workers(workers) if workers else None,
+            triton_cache=triton_cache,
             progress=not quiet,
         )
     text = json.dumps(found.to_json(), indent=1) + "\n"
@@ -90,6 +101,23 @@ def rank(
     if json_ is not None:
         write_text(Path(json_), text)
         typer.echo(f"wrote {json_}")
+    if triton_cache is not None:
+        typer.echo(f"times are in {triton_cache}, for TRITON_CACHE_DIR and TRITON_CACHE_AUTOTUNING=1")
+
+
+def _workers(texts: list[str]) -> dict[str, Any]:
+    """The table `workers` of a study; `options.walltime=01:00:00` is a value of a table within it."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = ("count", "=", text) if text.isdigit() else text.partition("=")
+        if not equals or not key or not value:
+            raise SimtError(f"--workers {text}: expected a number, or KEY=VALUE such as kind=slurm")
+        *tables, last = key.split(".")
+        into = found
+        for name in tables:
+            into = into.setdefault(name, {})
+        into[last] = _value(value)
+    return found
 
 
 def _values(text: str) -> tuple[str, list[Any]]:

@@ -19,6 +19,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from simt.cli import COMMANDS, what_if
+from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.errors import PlanError, ProfileError
 from simt.files import require_output, write_text
@@ -110,10 +111,6 @@ Error = Annotated[
     typer.Option("--error", "-e", help="Relative error of the total: 0.05 is 5 %."),
 ]
 Confidence = Annotated[float | None, typer.Option(help="Confidence of the bound: 0.95 is 95 %.")]
-Json = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write JSON; - is stdout, which then holds nothing else."),
-]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show neither progress nor tables.")]
 
 
@@ -346,11 +343,20 @@ def methods(
     json_: Json = None,
 ) -> None:
     """List the methods with their parameters."""
-    rows = []
-    for name in registry.METHODS:
-        kind = registry.find(name)
-        parameters = ", ".join(f"{p.name}={p.default!r}" for p in kind.parameters().values())
-        rows.append([name, summary(kind), parameters])
+    found = {name: registry.find(name) for name in registry.METHODS}
+    parameters = {
+        name: {p.name: p.default for p in kind.parameters().values()} for name, kind in found.items()
+    }
+    data = [
+        {"method": name, "summary": summary(kind), "parameters": parameters[name]}
+        for name, kind in found.items()
+    ]
+    if write_json(json_, data):
+        return
+    rows = [
+        [name, summary(kind), ", ".join(f"{key}={value!r}" for key, value in parameters[name].items())]
+        for name, kind in found.items()
+    ]
     print_table(Console(), ["method", "what it does", "parameters"], rows, (0, 1, 2))
 
 

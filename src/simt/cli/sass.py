@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from simt.cli import COMMANDS
+from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.cuda import CubinModule, PtxModule, load_images, machine_code
 from simt.cuda.ptxas import compiled_arch
@@ -60,10 +61,10 @@ app = typer.Typer(
 
 
 @app.command("list", epilog=EXAMPLES)
-def list_(program: Program, gpu: Gpu = DEFAULT_GPU, ptxas: Options = None) -> None:
+def list_(program: Program, gpu: Gpu = DEFAULT_GPU, ptxas: Options = None, json_: Json = None) -> None:
     """The kernels of a program: instructions, registers, memory, opcodes, and what simt does not execute."""
     console = Console()
-    rows, opcodes, refused = [], Counter[str](), dict[str, str]()
+    rows, data, opcodes, refused = [], list[dict[str, Any]](), Counter[str](), dict[str, str]()
     for cubin in _cubins(program, gpu, ptxas):
         code, missing = disassemble(cubin), refusals(cubin)
         for kernel in cubin.kernels:
@@ -72,6 +73,20 @@ def list_(program: Program, gpu: Gpu = DEFAULT_GPU, ptxas: Options = None) -> No
             opcodes += names
             for address, why in missing[kernel.name].items():
                 refused.setdefault(found[address // INSTRUCTION_BYTES].opcode, why)
+            data.append(
+                {
+                    "kernel": kernel.name,
+                    "arch": cubin.arch,
+                    "instructions": len(found),
+                    "executed": len(found) - len(missing[kernel.name]),
+                    "opcodes": dict(names),
+                    "registers": kernel.registers,
+                    "shared_bytes": kernel.shared_bytes,
+                    "stack_bytes": kernel.stack_bytes,
+                    "parameter_bytes": sum(x.bytes for x in kernel.parameters),
+                    "functions": [x.name for x in kernel.functions],
+                }
+            )
             rows.append(
                 [
                     kernel.name,
@@ -86,6 +101,8 @@ def list_(program: Program, gpu: Gpu = DEFAULT_GPU, ptxas: Options = None) -> No
                     ", ".join(x.name for x in kernel.functions) or "-",
                 ]
             )
+    if write_json(json_, {"kernels": data, "refused": list(refused.values())}):
+        return
     header = ["kernel", "for", "instructions", "executed", "opcodes", "registers", "shared B", "stack B"]
     print_table(console, [*header, "parameters B", "functions in it"], rows, (0, 1, 9))
     table = table_for(load_spec(gpu).sm_version)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from simt.cli import COMMANDS, record_options
+from simt.cli.json_output import Json, records, write_json
 from simt.cli.tables import print_table
 from simt.errors import StudyError
 from simt.files import require_output, write_text
@@ -61,6 +63,7 @@ def run(
     list_: Annotated[
         bool, typer.Option("--list", help="Only list the points, and check what they are made of.")
     ] = False,
+    json_: Json = None,
     quiet: record_options.Quiet = False,
 ) -> None:
     """Simulate the points of a study that nobody has simulated yet.
@@ -69,11 +72,12 @@ def run(
     """
     found = Study.load(study)
     if list_:
-        _list(found)
+        if not write_json(json_, [{"digest": x.digest, "point": x.label} for x in found.points]):
+            _list(found)
         return
     with _kept(found):
         ran = found.run(progress=not quiet, retry=retry)
-    if quiet:
+    if write_json(json_, {**asdict(ran), "results": found.results}) or quiet:
         return
     typer.echo(
         f"{ran.points:,} points: {ran.simulated:,} simulated, {ran.reused:,} taken over, "
@@ -100,6 +104,7 @@ def show(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a page with plots.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole table.")] = None,
+    json_: Json = None,
 ) -> None:
     """Show what a study has found so far: best points, Pareto front, failures."""
     from simt.study.analysis import objectives
@@ -111,8 +116,15 @@ def show(
             require_output(file)
     wanted = objectives(map(Expression, minimise or []), map(Expression, maximise or []))
     report = Report.of(Study.load(study), [Expression(text) for text in columns or []], wanted)
-    console = Console()
+    console = Console(stderr=json_ == "-")
     header, found = report.points()
+    data = {
+        "points": records(header, found),
+        "objectives": [x.name for x in report.wanted],
+        "best": records(*report.front_table()) if report.front else [],
+        "failures": report.failures.select(*report.identifying, "error").to_dicts(),
+    }
+    write_json(json_, data)
     _print(console, header, found[:rows], len(report.identifying))
     if len(found) > rows:
         console.print(f"... and {len(found) - rows:,} more (--rows)", highlight=False)
@@ -135,6 +147,7 @@ def optimise(
     study: Described,
     quiet: record_options.Quiet = False,
     csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all trials.")] = None,
+    json_: Json = None,
 ) -> None:
     """Search the values of a study for the best ones, as its table `search` says.
 
@@ -145,8 +158,10 @@ def optimise(
     found = Study.load(study)
     with _kept(found):
         best = found.optimise(progress=not quiet)
-    console = Console()
+    console = Console(stderr=json_ == "-")
     names = [objective.name for objective in best.objectives]
+    counts = {"assignments": best.size, "simulated": best.simulated, "reused": best.reused}
+    write_json(json_, {"trials": best.table().to_dicts(), **counts})
     if best.best:
         header = [*best.best[0].values, *names]
         _print(

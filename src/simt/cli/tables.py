@@ -78,7 +78,7 @@ def show_result(result: Result, console: Console) -> None:
         highlight=False,
         markup=False,
     )
-    for text in sentences(result):
+    for text in (*sentences(result), *result.confidence.lines):
         console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
     for text in result.warnings:
         console.print(

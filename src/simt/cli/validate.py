@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from simt.cli import COMMANDS, record_options
+from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.errors import ProfileError
 from simt.files import replacing, require_output
@@ -113,10 +114,12 @@ def programs(
         bool, typer.Option("--vary-clocks", help="Also with other core and DRAM clocks.")
     ] = False,
     record_: Annotated[
-        bool, typer.Option("--record", help="Record the error, for `simt gpus errors`.")
+        bool,
+        typer.Option("--record", help="Record the errors, for `simt gpus errors` and intervals of times."),
     ] = False,
     outliers: Annotated[int, typer.Option(min=0, help="How many of the largest errors to list.")] = 15,
     html: Annotated[Path | None, typer.Option(help="Write the correlator's page.")] = None,
+    json_: Json = None,
     quiet: record_options.Quiet = False,
     **options: Any,
 ) -> None:
@@ -128,7 +131,7 @@ def programs(
     """
     if html is not None:
         require_output(html)
-    console = Console()
+    console = Console(stderr=json_ == "-")
     overrides = override_texts(options["set"])
     spec = load_spec(gpu, overrides)
     code = code or recommended_code(spec)
@@ -170,6 +173,12 @@ def programs(
     _outliers(console, outcomes, outliers)
     if len(found) > 1:
         _clocks(console, found)
+    data = {
+        "title": title,
+        "rows": table(outcomes).to_dicts(),
+        "agreement": pairs.agreement(by_suite=True).to_dicts(),
+    }
+    write_json(json_, data)
     if html is not None:
         page.write(pairs, html, title)
         console.print(f"wrote {html}", highlight=False, soft_wrap=True)

@@ -6,8 +6,8 @@ out what it costs. The launch is then simulated again: the gain is what came out
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from simt.isa import Unit
@@ -24,8 +24,10 @@ class Cause:
 
     occurs: whether the launch has it at all, by exact counts. removed: the values that remove it; None: it
     cannot be removed from this GPU. states: of warps that wait because of it, and opcodes: where; for the
-    lines that a sentence names. converged: it is removed by a trace without divergence. within: a cause that
-    includes this one.
+    lines that a sentence names. recorded: options of `GPU.trace`, by which a program's trace is without it;
+    the values then remove it only from traces. ordered: part of it is an order that executed programs keep
+    and traces do not, so that its gain is against the program's own time. within: a cause that includes this
+    one.
     """
 
     name: str
@@ -34,7 +36,8 @@ class Cause:
     removed: Callable[[Spec], Overrides | None]
     states: tuple[str, ...] = ()
     opcodes: tuple[str, ...] = ()
-    converged: bool = False
+    recorded: Mapping[str, Any] = field(default_factory=dict)
+    ordered: bool = False
     within: str = ""
 
 
@@ -169,19 +172,42 @@ def _quick(spec: Spec) -> Overrides:
     return found
 
 
+def _coalesced(spec: Spec) -> Overrides:
+    """Accesses have only as many sectors as their bytes fill, and find them in open rows of DRAM, as
+    neighbouring sectors do."""
+    found: Overrides = {"load_store.perfect_coalescing": True}
+    if not spec.dram.simple:
+        soon = max(spec.dram.wl, spec.dram.cl) + 1
+        found |= {"dram.rcd": soon, "dram.ras": soon + 1, "dram.rc": soon + 2}
+        found |= {"dram.rp": 1, "dram.rrd": 1, "dram.faw": 0}
+    return found
+
+
 def _occupancy(spec: Spec) -> Overrides:
-    """Registers and shared memory for all the CTAs that the SM's warps allow."""
-    return {
+    """Registers and shared memory for all the CTAs that the SM's warps allow, beside an L1 as large as
+    without shared memory."""
+    shared = 8 * spec.shared_memory.bytes
+    found: Overrides = {
         "sm.register_file.registers": 8 * spec.sm.register_file.registers,
-        "shared_memory.bytes": 8 * spec.shared_memory.bytes,
-        "sm.max_ctas": 64,
-        "sm.max_warps": 64,
-        "l1.adaptive": False,
+        "shared_memory.bytes": shared,
     }
+    if spec.l1.adaptive:
+        found["l1.carve_out_options"] = [shared]
+        found["l1.unified_bytes"] = shared + spec.l1.unified_bytes - min(spec.l1.carve_out_options)
+    return found
+
+
+_PLAIN = {"ATOM": "LD.E", "ATOMG": "LDG.E", "RED": "STG.E", "ATOMS": "LDS"}
+
+
+def _plain_access(opcode: str) -> str:
+    """The opcode of a load or store of an atomic's operands."""
+    name, *modifiers = opcode.split(".")
+    return _PLAIN[name] + ".64" * ("64" in modifiers) if name in _PLAIN else opcode
 
 
 def _atomics(spec: Spec) -> Overrides:
-    """Atomics are as loads: lanes that change the same word are one access."""
+    """Atomics are as loads: lanes that change the same word are one access. (Of a trace.)"""
     return {
         "l2.atomic_rate": 0,
         "shared_memory.atomic_interval": 0,
@@ -226,17 +252,13 @@ def _issue(spec: Spec) -> Overrides | None:
     return found
 
 
-def _divergence(spec: Spec) -> Overrides:
-    return {}
-
-
 CAUSES: tuple[Cause, ...] = (
     Cause(
         "uncoalesced accesses",
         "Let the lanes of a warp access neighbouring addresses: change which thread does "
         "what, the layout (structures of arrays), or pass the data through shared memory.",
         _global,
-        lambda spec: {"load_store.perfect_coalescing": True},
+        _coalesced,
         _LONG,
         _GLOBAL,
         within="memory behind the L1",
@@ -317,8 +339,8 @@ CAUSES: tuple[Cause, ...] = (
         "Let the lanes of a warp take the same path: branch on the warp's number, give idle lanes "
         "work, or sort the work by path.",
         _diverges,
-        _divergence,
-        converged=True,
+        lambda spec: None,
+        recorded={"converged": True},
     ),
     Cause(
         "atomics",
@@ -327,13 +349,21 @@ CAUSES: tuple[Cause, ...] = (
         _atomics,
         (*_LONG, "mio_throttle", "short_scoreboard"),
         _ATOMICS,
+        recorded={"opcode": _plain_access},
+        ordered=True,
         within="uncoalesced accesses",
     ),
     Cause(
         "occupancy",
         "Use fewer registers or less shared memory per CTA, so that more warps hide latency.",
-        lambda x: x.occupancy_limited_by not in ("grid", "warps", "threads"),
+        lambda x: x.occupancy_limited_by in ("registers", "shared memory"),
         _occupancy,
+    ),
+    Cause(
+        "small CTAs",
+        "Launch larger CTAs: an SM holds a limited number of CTAs, and these leave it short of warps.",
+        lambda x: x.occupancy_limited_by == "CTAs",
+        lambda spec: {"sm.max_ctas": 64} if spec.sm.max_ctas < 64 else None,
     ),
     Cause(
         "issue slots",

@@ -204,14 +204,14 @@ def _timed(
     return device.result()
 
 
-def _record(subject: _Subject, path: Path, converged: bool) -> Path:
+def _record(subject: _Subject, path: Path, **options: Any) -> Path:
     from simt.gpu import GPU
 
     assert subject.run is not None
     device = GPU(
         subject.gpu, set=subject.overrides, code=subject.code, functional=True, threads=subject.threads
     )
-    with device.trace(path, converged=converged), contextlib.redirect_stdout(io.StringIO()):
+    with device.trace(path, **options), contextlib.redirect_stdout(io.StringIO()):
         subject.run(device)
     return path
 
@@ -229,7 +229,7 @@ def _gains(
         trace = subject.trace
     else:
         report("recording a trace")
-        trace = _record(subject, folder / "trace.simt", converged=False)
+        trace = _record(subject, folder / "trace.simt")
 
     def cycles(overrides: Mapping[str, Any], of: Path) -> int:
         result = simulate(
@@ -251,22 +251,23 @@ def _gains(
         )
     found: list[Gain] = []
     for cause in wanted:
-        overrides = cause.removed(subject.spec) if cause.occurs(launch) else None
-        if overrides is None:
+        if not cause.occurs(launch):
             continue
-        of = trace
+        overrides, of = cause.removed(subject.spec), trace
         try:
-            if cause.converged:
-                if subject.run is None:
+            if cause.recorded and subject.run is not None:
+                overrides, of = {}, _record(subject, folder / "without.simt", **cause.recorded)
+            elif overrides is None:
+                if cause.recorded:
                     notes.append(f"{cause.name}: cannot be removed from a trace; explain the program")
-                    continue
-                of = _record(subject, folder / "converged.simt", converged=True)
+                continue
             report(f"simulating without {cause.name}")
             after = cycles(overrides, of)
         except SimtError as error:
             notes.append(f"{cause.name}: could not be removed: {error}")
             continue
-        found.append(Gain(cause, after, before / max(1, after), blamed(launch, cause.states, cause.opcodes)))
+        with_it = launch.cycles if cause.ordered and subject.run is not None else before
+        found.append(Gain(cause, after, with_it / max(1, after), blamed(launch, cause.states, cause.opcodes)))
     return tuple(_ordered(found))
 
 

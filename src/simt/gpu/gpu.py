@@ -482,14 +482,23 @@ class GPU(Programs, ArrayCreation, Texturing):
         self._session.record.save(self.result() if result is None else result)
 
     @contextmanager
-    def trace(self, path: str | os.PathLike[str], *, converged: bool = False) -> Iterator[None]:
+    def trace(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        converged: bool = False,
+        opcode: Callable[[str], str] | None = None,
+    ) -> Iterator[None]:
         """Records the launches made inside the block as a trace instead of timing them: a `.simt` store or,
-        for
-        any other name, a directory with version 5 text and a `kernelslist.g`. Values are computed as usual.
+        for any other name, a directory with version 5 text and a `kernelslist.g`. Values are computed as
+        usual.
 
         converged: leaves out so many instructions of a part of a warp's lanes that the rest would have been
-            enough, had all lanes executed the same: a trace of what no GPU does, whose time is that without
-            divergence. Instructions that access memory, and barriers, are kept.
+            enough, had the threads of a CTA that execute the same been in the same warps: a trace of what no
+            GPU does, whose time is that without divergence. Instructions that access memory, and barriers,
+            are kept.
+        opcode: gives each opcode's name in the trace, such as `LDG.E` in place of `ATOMG.E.ADD.STRONG.GPU`,
+            to time instructions as others that have the same operands.
 
         The trace appears when the block ends; after an exception there is none.
         """
@@ -499,7 +508,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             if self._recording is not None:
                 raise LaunchError("a trace is being recorded already")
             self.synchronize()
-        with TraceRecording(Path(path), self.spec.sm.warp_size, converged) as recording:
+        with TraceRecording(Path(path), self.spec.sm.warp_size, converged, opcode) as recording:
             self._recording = recording
             try:
                 yield

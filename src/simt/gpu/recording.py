@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -16,12 +17,19 @@ from simt.trace.text import no_text, to_text
 class TraceRecording:
     """A trace being recorded: a `.simt` store, or a directory of version 5 text for any other name."""
 
-    def __init__(self, path: Path, lanes: int, converged: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        lanes: int,
+        converged: bool = False,
+        opcode: Callable[[str], str] | None = None,
+    ) -> None:
         if lanes != 32 and path.suffix != ".simt":
             raise TraceError(f"{path}: {no_text(lanes)}; record it to a *.simt file")
         self._path = path
         self._lanes = lanes
         self._converged = converged
+        self._opcode = opcode
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if path.suffix == ".simt":
             store = path
@@ -48,7 +56,8 @@ class TraceRecording:
             (self._writer.add_part(len(data), compress(data)), summary)
             for summary, data in recorder.take_blocks()
         ]
-        self._writer.add_kernel(recorder, blocks)
+        names = recorder.opcodes if self._opcode is None else [self._opcode(x) for x in recorder.opcodes]
+        self._writer.add_kernel(recorder, blocks, names)
 
     def add_copy(self, copy: Copy) -> None:
         """Appends a copy from the host, in order with launches."""

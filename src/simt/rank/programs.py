@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import runpy
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,8 @@ import numpy as np
 
 from simt.errors import SimtError
 from simt.files import require_file, write_text
+
+from .triton_cache import TritonTuning
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -61,6 +64,16 @@ class Candidates:
                 f"list of dicts, {_NAME}; or have one @triton.autotune kernel"
             )
         return cls(script, source, tuple(dict(c.all_kwargs()) for c in tuned[0].configs), True)
+
+    def tuning(self, gpu: GPU) -> TritonTuning | None:
+        """For what the Triton kernel's autotuner is asked when the program runs; None without one."""
+        if not self.autotuned:
+            return None
+        names = runpy.run_path(str(self.script))
+        (tuner,) = _autotuners(names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the first configuration is taken
+            return TritonTuning.recorded(tuner, lambda: names["main"](gpu))
 
     def run(self, gpu: GPU, configuration: Mapping[str, Any]) -> Any:
         """Runs the program with a configuration. Returns what its `main` does."""

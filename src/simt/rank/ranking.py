@@ -33,12 +33,13 @@ class Ranked:
 @dataclass(frozen=True)
 class Ranking:
     """Configurations, the fastest first; those that failed come last. checked: what values were compared
-    with."""
+    with. triton: of an autotuned kernel, what Triton's autotuner would have kept of these times."""
 
     program: str
     gpu: str
     rows: tuple[Ranked, ...]
     checked: str
+    triton: dict[str, Any] | None = None
 
     @property
     def best(self) -> dict[str, Any]:
@@ -89,7 +90,7 @@ class Ranking:
             "best": self.best,
             "checked": self.checked,
             "rows": rows,
-        }
+        } | ({} if self.triton is None else {"triton": self.triton})
 
     def __str__(self) -> str:
         header, rows = self.table

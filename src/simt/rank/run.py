@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ def rank(
     rtol: float = 1e-3,
     results: str | os.PathLike[str] | None = None,
     workers: Mapping[str, Any] | None = None,
+    triton_cache: str | os.PathLike[str] | None = None,
     progress: Any = None,
 ) -> Ranking:
     """Ranks the configurations of a program by their simulated time: the sum of all launches.
@@ -47,6 +48,8 @@ def rank(
         returns, or the function `reference()` of the file, to a relative `rtol` of the largest value.
     results: a folder; what is there is not simulated again. None: FILE.rank beside the program.
     workers: as in a study file, such as `{"kind": "slurm"}`; None: a process for each core.
+    triton_cache: a folder (TRITON_CACHE_DIR) into which the times of an autotuned kernel are put as Triton's
+        autotuner would.
     progress: as for `Study.run`.
 
     A configuration that fails, or whose values are wrong, is ranked last, with the reason. Raises SimtError
@@ -76,7 +79,25 @@ def rank(
         by_name = {row["input"]: row for row in study.table().iter_rows(named=True)}
         rows += [_ranked(candidates.configurations[i], by_name.get(files[i].stem, {})) for i in good]
     rows.sort(key=lambda row: (bool(row.error), row.seconds if not row.error else 0.0))
-    return Ranking(str(path), str(gpu), tuple(rows), checked)
+    kept = _for_triton(candidates, rows, gpu, triton_cache)
+    return Ranking(str(path), str(gpu), tuple(rows), checked, kept)
+
+
+def _for_triton(
+    candidates: Candidates, rows: Sequence[Ranked], gpu: str, cache: str | os.PathLike[str] | None
+) -> dict[str, Any] | None:
+    """What Triton's autotuner would keep; None for launches of several tuning keys, unless it is wanted."""
+    from simt.gpu import GPU
+
+    if cache is None and not candidates.autotuned:
+        return None
+    device = GPU(gpu, functional=True)
+    tuning = candidates.tuning(device)
+    if tuning is None:
+        raise SimtError(f"{candidates.script}: has no autotuned Triton kernel, expected one")
+    if cache is not None:
+        tuning.write(Path(cache), rows, device.spec.sm_version)
+    return tuning.to_json(rows) if len(tuning.keys) == 1 else None
 
 
 def _checked(candidates: Candidates, gpu: str, rtol: float) -> tuple[dict[int, str], str]:
@@ -98,6 +119,9 @@ def _checked(candidates: Candidates, gpu: str, rtol: float) -> tuple[dict[int, s
             continue
         except AssertionError as error:
             wrong[i] = f"wrong values: {error}"
+            continue
+        except Exception as error:  # of the user's program, or of a tuner that prunes this configuration
+            wrong[i] = f"{type(error).__name__}: {error}".split("\n")[0]
             continue
         found |= bool(values)
         if wanted is None:

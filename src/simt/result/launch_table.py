@@ -131,7 +131,7 @@ def text(result: Result) -> str:
     ]
     header, rows = launch_rows(result, limit=10)
     lines += ["  " + line for line in text_table(header, rows, LEFT)]
-    lines += sentences(result)
+    lines += [*sentences(result), *result.confidence.lines]
     lines += [f"warning: {warning}" for warning in result.warnings]
     return "\n".join(lines)
 
@@ -144,4 +144,5 @@ def notebook_page(result: Result) -> str:
         f"({format_time(t.seconds)}), {t.warp_instructions:,} warp instructions"
     )
     tables = [(*launch_rows(result, limit=20), LEFT)]
-    return notebook(title, tables, [" ".join(sentences(result))], result.warnings)
+    notes = [" ".join(sentences(result)), " ".join(result.confidence.lines)]
+    return notebook(title, tables, notes, result.warnings)

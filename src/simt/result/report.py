@@ -81,6 +81,7 @@ def _data(result: Result, detailed: int) -> dict[str, Any]:
         },
         "khz": result.machine.core_khz,
         "sentences": sentences(result),
+        "confidence": _confidence(result),
         "warnings": list(result.warnings),
         "kernels": kernels,
         "launches": _launches(result, numbers),
@@ -92,6 +93,21 @@ def _data(result: Result, detailed: int) -> dict[str, Any]:
         "energy": energy_page.of_program(result),
         "provenance": [[key.replace("_", " "), _plain(value)] for key, value in p.to_json().items()],
     }
+
+
+def _confidence(result: Result) -> list[list[str]]:
+    """How sure the time is, as terms and what they are here; nothing without launches."""
+    if not result.launches:
+        return []
+    found = result.confidence
+    return [
+        ["time", found.sentence],
+        ["ran", found.code or "not recorded"],
+        ["conditions", found.conditions],
+        ["modelled in part", "; ".join(found.in_part) or "-"],
+        ["not modelled", "; ".join(found.warnings) or "-"],
+        ["compared runs", ", ".join(found.programs) or "-"],
+    ]
 
 
 def _plain(value: Any) -> str:

@@ -169,11 +169,13 @@ class StoreWriter:
         self,
         converter: _engine.TraceConverter | _engine.functional.Recorder,
         blocks: list[tuple[Span, BlockSummary]],
+        opcodes: list[str] | None = None,
     ) -> None:
-        """Appends a launch whose blocks have all been added, and its description."""
+        """Appends a launch whose blocks have all been added, and its description. opcodes: other names than
+        the converter's."""
         instructions = converter.instructions
         description = {
-            "opcodes": converter.opcodes,
+            "opcodes": converter.opcodes if opcodes is None else opcodes,
             "instructions": self.add_part(len(instructions), compress(instructions)),
             "blocks": [[*span, *summary] for span, summary in blocks],
         }

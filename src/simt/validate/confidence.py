@@ -2,89 +2,46 @@
 
 A row is a run of a program whose time on a real GPU is published; `row_errors.csv` has its simulated cycles,
 instructions, what its warps waited for, and how its measured time relates to the simulated one. Near are rows
-with launches of about the same length and size that wait for the same things, on the same GPU or one of its
-generation. The interval holds the middle 90 % of the nearest rows' ratios, widened for their
-number. Where there are too few near rows, nothing is claimed.
+with launches of about the same length and size that wait for the same things; those of the same GPU, of its
+generation and of the same code are nearer. The interval holds the middle 90 % of the nearest rows' ratios,
+widened, and more so without a row of the same GPU. Where there are too few near rows, nothing is claimed.
 """
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from simt.files import replacing
-from simt.formatting import format_time
+from simt.errors import SimtError
+from simt.formatting import format_time, plural
 from simt.result import Result
-from simt.spec.files import available, load_spec
+from simt.spec import Spec, load_spec
+from simt.spec.files import available
+from simt.validate.row_errors import ErrorRow, RunFeatures, error_rows
 
-ROWS = Path(__file__).with_name("row_errors.csv")
 COVERAGE = 0.9
 NEAREST = 24  # rows that an interval is made of, at most
 LEAST = 12  # and at least
 FARTHEST = 1.6  # distance beyond which a row says nothing
 WIDENING = 1.15  # of the interval in logarithms: the nearest rows are not drawn from those to come
-_OTHER_GPU = 0.3  # of the same generation; of others nothing follows
-_OTHER_CODE = 0.3
-_COLUMNS = (
-    "gpu", "sm_version", "code", "suite", "program", "row", "cycles", "instructions", "waits", "ratio"
-)  # fmt: skip
-_STATES = 5  # in which warps wait most, that are recorded
-_ISSUE = ("selected", "not_selected")
+WITHOUT_OWN = 1.25  # further widening where no near row is of the same GPU
+COMPARED_MODEL = "read_ports"  # the core's, of the rows' GPUs
+_OTHER_GPU = 0.3  # of the same generation
+_OTHER_GENERATION = 0.6
+_OTHER_CODE = 0.3  # PTX or machine code
 
-
-@dataclass(frozen=True)
-class RunFeatures:
-    """What makes runs alike. code: "ptx" or "sass". cycles, instructions: of a launch, on average. waits:
-    share of all waiting by state."""
-
-    gpu: str
-    sm_version: int
-    code: str
-    cycles: float
-    instructions: float
-    waits: Mapping[str, float]
-
-    @classmethod
-    def of(cls, result: Result) -> RunFeatures:
-        t = result.totals
-        n = max(1, t.launches)
-        return cls(
-            result.machine.name,
-            result.launches[0].sm_version if result.launches else 0,
-            "ptx" if result.provenance.code == "PTX" else "sass",
-            t.cycles / n,
-            t.warp_instructions / n,
-            shares_of_waiting(t.warp_stalls),
-        )
-
-    def distance(self, other: RunFeatures) -> float:
-        """In units of a factor of ten in length, or of all waiting for something else."""
-        lengths = math.log10((self.cycles + 1) / (other.cycles + 1))
-        sizes = math.log10((self.instructions + 1) / (other.instructions + 1)) / 2
-        states = {*self.waits, *other.waits}
-        differ = sum(abs(self.waits.get(s, 0.0) - other.waits.get(s, 0.0)) for s in states) / 2
-        if self.sm_version != other.sm_version:
-            return math.inf
-        machine = 0.0 if self.gpu == other.gpu else _OTHER_GPU
-        return (
-            math.hypot(lengths, sizes, differ) + machine + (_OTHER_CODE if self.code != other.code else 0.0)
-        )
-
-
-@dataclass(frozen=True)
-class ErrorRow:
-    """ratio: measured / simulated time."""
-
-    features: RunFeatures
-    suite: str
-    program: str
-    row: str
-    ratio: float
+_PARTLY_MODELLED = {
+    ("TEX", "TLD", "TLD4", "TMML", "TXD", "SULD", "SUST", "SURED", "SUATOM"): (
+        "textures and surfaces: the rate at which texels are filtered, and texels in the next row or level"
+    ),
+    ("SYNCS",): "mbarriers: their phases and expected bytes take no time of their own",
+    ("UCGABAR_ARV", "UCGABAR_WAIT"): "barriers of clusters take no time of their own",
+}
+"""What is modelled in part, by opcodes: docs/model/load-store.md, docs/functional/textures.md."""
+_OF_A_REAL_GPU = ("clock.", "launch.cold_caches", "sm_version", "host_link.")
+"""Overrides with which a specification is still that of the GPU: conditions."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +49,9 @@ class Confidence:
     """How sure a Result's time is.
 
     low, high: the true time lies between these multiples of the simulated one with a probability of 90 %;
-    None:
-    unknown. rows: how many rows this follows from. gpus, programs: theirs. code: what ran. conditions: under
-    which the time holds. approximations: what was not modelled or only in part, in this run.
+    None: unknown. rows: how many rows this follows from. gpus, programs: theirs. code: what ran. conditions:
+    under which the time holds. in_part: what the run used that is modelled in part, or assumed. warnings: the
+    Result's, of what was not modelled.
     """
 
     seconds: float
@@ -105,7 +62,9 @@ class Confidence:
     programs: tuple[str, ...]
     code: str
     conditions: str
-    approximations: tuple[str, ...]
+    in_part: tuple[str, ...]
+    warnings: tuple[str, ...]
+    unknown: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -115,24 +74,32 @@ class Confidence:
     def sentence(self) -> str:
         """The interval in a sentence, or that it is unknown."""
         if self.low is None or self.high is None:
-            return (
-                "How far the time may be off is unknown: nothing near was ever compared with a real GPU "
-                f"({self.rows} rows are near, {LEAST} are needed)."
-            )
+            return f"How far the time may be off is unknown: {self.unknown}."
         return (
             f"In 9 of 10 such runs the true time is {format_time(self.low * self.seconds)} to "
             f"{format_time(self.high * self.seconds)} ({self.low - 1:+.0%} to {self.high - 1:+.0%}), by the "
-            f"errors "
-            f"of the {self.rows} nearest compared runs, on {', '.join(self.gpus)}."
+            f"errors of the {self.rows} nearest compared runs, on {', '.join(self.gpus)}."
         )
 
+    @property
+    def lines(self) -> list[str]:
+        """In sentences: the interval; what ran, under which conditions; what the run used that is modelled in
+        part, beside the Result's warnings."""
+        said = [self.sentence, f"What ran: {self.code or 'not recorded'}; {self.conditions}."]
+        return said + ([f"Modelled in part: {'; '.join(self.in_part)}."] if self.in_part else [])
+
+    @property
+    def approximations(self) -> tuple[str, ...]:
+        """Everything that was not modelled, or only in part, in this run."""
+        return tuple(dict.fromkeys([*self.in_part, *self.warnings]))
+
     def __str__(self) -> str:
-        lines = [self.sentence, f"What ran: {self.code or 'not recorded'}; {self.conditions}."]
-        return "\n".join([*lines, *(f"approximated: {text}" for text in self.approximations)])
+        return "\n".join([*self.lines, *(f"approximated: {text}" for text in self.warnings)])
 
     def to_json(self) -> dict[str, Any]:
         return {
             "interval": None if self.low is None or self.high is None else [self.low, self.high],
+            "unknown": self.unknown or None,
             "rows": self.rows,
             "gpus": list(self.gpus),
             "programs": list(self.programs),
@@ -144,9 +111,15 @@ class Confidence:
 
 def confidence(result: Result) -> Confidence:
     """How far the time of a Result may be off, what it approximates, what ran, and under which conditions."""
-    chosen = nearest(RunFeatures.of(result), error_rows()) if result.launches else []
-    low, high = interval([row.ratio for row in chosen]) if len(chosen) >= LEAST else (None, None)
-    of_launches = (text for launch in result.launches for text in launch.warnings)
+    spec = _spec_of(result)
+    features = _features(result, spec)
+    chosen, unknown = _compared_runs(result, spec, features)
+    low, high = (None, None) if unknown else interval(chosen, features.gpu)
+    opcodes: set[str] = set()
+    warnings = dict.fromkeys(result.warnings)
+    for launch in result.launches:  # once: many launches are read from a file
+        opcodes.update(opcode.partition(".")[0] for opcode in launch.pc.get("opcode", ()))
+        warnings.update(dict.fromkeys(launch.warnings))
     return Confidence(
         result.totals.seconds,
         low,
@@ -155,48 +128,129 @@ def confidence(result: Result) -> Confidence:
         tuple(dict.fromkeys(row.features.gpu for row in chosen)),
         tuple(dict.fromkeys(row.program for row in chosen)),
         result.provenance.code,
-        _conditions(result),
-        tuple(dict.fromkeys([*result.warnings, *of_launches])),
+        _conditions(result, spec),
+        tuple(_in_part(opcodes, spec)),
+        tuple(warnings),
+        unknown,
     )
 
 
-def _conditions(result: Result) -> str:
-    machine, overrides = result.machine, result.provenance.overrides
-    cold = overrides.get("launch.cold_caches")
-    if cold is None and machine.name in available():
-        cold = load_spec(machine.name).launch.cold_caches
-    caches = "cold caches" if cold in (True, "true") else "caches as the launches before left them"
+def _features(result: Result, spec: Spec | None) -> RunFeatures:
+    """Its features; without the name of a GPU that is not the shipped one of that name."""
+    found = RunFeatures.of(result)
+    return found if spec is not None and _is_shipped(spec, result) else replace(found, gpu="")
+
+
+def _compared_runs(
+    result: Result, spec: Spec | None, features: RunFeatures
+) -> tuple[Sequence[ErrorRow], str]:
+    """The nearest compared runs; why they say nothing, if so."""
+    if not result.launches:
+        return (), "no launch has finished"
+    changed = [
+        f"{key}={value}"
+        for key, value in result.provenance.overrides.items()
+        if not key.startswith(_OF_A_REAL_GPU)
+    ]
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        return (), f"no real GPU is this one ({', '.join(changed[:3])}{more})"
+    if spec is not None and (spec.sm.warp_size != 32 or spec.sm.register_file.model != COMPARED_MODEL):
+        return (), f"no GPU was ever compared with a model like that of {spec.name}"
+    rows = error_rows()
+    compared = [row.features.sm_version for row in rows]
+    if not min(compared) <= features.sm_version <= max(compared):
+        return (
+            (),
+            f"no GPU of sm_{features.sm_version}, or of ones before and after it, was ever compared",
+        )
+    chosen = nearest(features, rows)
+    return chosen, why_not_enough(chosen, features.gpu)
+
+
+def _is_shipped(spec: Spec, result: Result) -> bool:
+    return spec.name in available() and load_spec(spec.name, result.provenance.overrides).hash == spec.hash
+
+
+def _spec_of(result: Result) -> Spec | None:
+    """The specification that it was simulated with, if it is here."""
+    p = result.provenance
+    try:
+        spec = load_spec(p.gpu, p.overrides)
+    except SimtError:
+        return None
+    return spec if spec.hash == p.spec_hash else None
+
+
+def _conditions(result: Result, spec: Spec | None) -> str:
+    machine = result.machine
+    cold = spec.launch.cold_caches if spec else result.provenance.overrides.get("launch.cold_caches")
+    caches = {None: "caches as the specification says", False: "caches as the launches before left them"}
     return (
         f"{machine.core_khz / 1000:,.0f} MHz core, {machine.l2_khz / 1000:,.0f} MHz L2, "
-        f"{machine.dram_khz / 1000:,.0f} MHz DRAM command clock; {caches}"
+        f"{machine.dram_khz / 1000:,.0f} MHz DRAM command clock; {caches.get(cold, 'cold caches')}"
     )
 
 
-def shares_of_waiting(states: Mapping[str, float]) -> dict[str, float]:
-    """Of all waiting, by state."""
-    waits = {name: n for name, n in states.items() if name not in _ISSUE and n == n and n > 0}
-    total = sum(waits.values())
-    return {name: n / total for name, n in waits.items()} if total else {}
+def _in_part(opcodes: set[str], spec: Spec | None) -> Iterator[str]:
+    for used, text in _PARTLY_MODELLED.items():
+        if not opcodes.isdisjoint(used):
+            yield text
+    if spec is not None:
+        assumed = sum(source.startswith("assumed") for source in spec.sources.values())
+        if assumed:
+            yield (
+                f"{assumed} of the {len(spec.sources)} values of {spec.name} are assumed (`simt gpus show "
+                f"{spec.name} --sources`)"
+            )
+
+
+def distance(a: RunFeatures, b: RunFeatures) -> float:
+    """In units of a factor of ten in length, or of all waiting for something else."""
+    lengths = math.log10((a.cycles + 1) / (b.cycles + 1))
+    sizes = math.log10((a.instructions + 1) / (b.instructions + 1)) / 2
+    states = {*a.waits, *b.waits}
+    differ = sum(abs(a.waits.get(s, 0.0) - b.waits.get(s, 0.0)) for s in states) / 2
+    other = _OTHER_CODE if a.code != b.code else 0.0
+    if a.sm_version != b.sm_version:
+        other += _OTHER_GENERATION
+    elif a.gpu != b.gpu:
+        other += _OTHER_GPU
+    return math.hypot(lengths, sizes, differ) + other
 
 
 def nearest(features: RunFeatures, rows: Iterable[ErrorRow]) -> list[ErrorRow]:
     """The nearest rows that are near enough, nearest first."""
-    found = sorted((features.distance(row.features), i, row) for i, row in enumerate(rows))
-    return [row for distance, _, row in found[:NEAREST] if distance <= FARTHEST]
+    found = sorted((distance(features, row.features), i, row) for i, row in enumerate(rows))
+    return [row for far, _, row in found[:NEAREST] if far <= FARTHEST]
 
 
-def interval(ratios: Sequence[float]) -> tuple[float, float]:
+def why_not_enough(rows: Sequence[ErrorRow], gpu: str) -> str:
+    """Why these nearest rows make no interval for a run on a GPU; empty if they do."""
+    if len(rows) < LEAST:
+        return (
+            f"nothing near was ever compared with a real GPU ({plural(len(rows), 'run')} near, {LEAST} are "
+            "needed)"
+        )
+    gpus = {row.features.gpu for row in rows}
+    if gpu not in gpus and len(gpus) < 2:
+        return f"near runs were compared on {rows[0].features.gpu} only, which says nothing of other GPUs"
+    return ""
+
+
+def interval(rows: Sequence[ErrorRow], gpu: str) -> tuple[float, float]:
     """The multiples between which the next ratio lies with the probability COVERAGE, from those of like runs.
 
     Order statistics: of n exchangeable values, the next one is below the k-th with the probability k / (n +
-    1).
+    1). gpu: that of the next run; without a row of its own the interval is wider.
     """
-    logs = sorted(math.log(ratio) for ratio in ratios)
+    wider = WIDENING * (1.0 if any(row.features.gpu == gpu for row in rows) else WITHOUT_OWN)
+    logs = sorted(math.log(row.ratio) for row in rows)
     n = len(logs)
     outside = (1 - COVERAGE) / 2
     low, high = _at(logs, outside * (n + 1)), _at(logs, (1 - outside) * (n + 1))
     middle = (low + high) / 2
-    return math.exp(middle + WIDENING * (low - middle)), math.exp(middle + WIDENING * (high - middle))
+    return math.exp(middle + wider * (low - middle)), math.exp(middle + wider * (high - middle))
 
 
 def _at(values: Sequence[float], place: float) -> float:
@@ -206,58 +260,16 @@ def _at(values: Sequence[float], place: float) -> float:
     return values[i - 1] if i == len(values) else values[i - 1] + (place - i) * (values[i] - values[i - 1])
 
 
-@lru_cache(maxsize=4)
-def error_rows(path: Path = ROWS) -> tuple[ErrorRow, ...]:
-    """The compared rows, in the order of the file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            ErrorRow(
-                RunFeatures(
-                    row["gpu"],
-                    int(row["sm_version"]),
-                    row["code"],
-                    float(row["cycles"]),
-                    float(row["instructions"]),
-                    {k: float(v) for k, _, v in (part.partition("=") for part in row["waits"].split())},
-                ),
-                row["suite"],
-                row["program"],
-                row["row"],
-                float(row["ratio"]),
-            )
-            for row in csv.DictReader(file)
-        )
-
-
-def record_rows(rows: Iterable[ErrorRow], path: Path = ROWS) -> None:
-    """Writes rows into the file, in the place of those of the same GPU, code, suite and name."""
-
-    def about(row: ErrorRow) -> tuple[str, ...]:
-        return row.features.gpu, row.features.code, row.suite, row.program, row.row
-
-    kept = {about(row): row for row in [*error_rows(path), *rows]}
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        for _, row in sorted(kept.items()):
-            f = row.features
-            most = sorted(f.waits.items(), key=lambda wait: (-wait[1], wait[0]))[:_STATES]
-            waits = " ".join(f"{state}={share:.2f}" for state, share in most)
-            run = f.gpu, f.sm_version, f.code, row.suite, row.program, row.row
-            writer.writerow([*run, round(f.cycles), round(f.instructions, 1), waits, f"{row.ratio:.4f}"])
-    error_rows.cache_clear()
-
-
 def leave_out(rows: Sequence[ErrorRow], group: Callable[[ErrorRow], str]) -> tuple[int, int, int]:
     """How often intervals hold for rows whose group is left out: held, claimed, unknown."""
     held = claimed = unknown = 0
     for row in rows:
         others = [other for other in rows if group(other) != group(row)]
         chosen = nearest(row.features, others)
-        if len(chosen) < LEAST:
+        if why_not_enough(chosen, row.features.gpu):
             unknown += 1
             continue
-        low, high = interval([other.ratio for other in chosen])
+        low, high = interval(chosen, row.features.gpu)
         claimed += 1
         held += low <= row.ratio <= high
     return held, claimed, unknown

@@ -148,7 +148,13 @@ class HardwareGPU(GPU):
 
     surface = sampler = texture
 
-    def trace(self, path: str | os.PathLike[str], *, converged: bool = False) -> NoReturn:
+    def trace(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        converged: bool = False,
+        opcode: Callable[[str], str] | None = None,
+    ) -> NoReturn:
         raise LaunchError("a real GPU does not record traces; NVBit's tracer does (docs/trace-format.md)")
 
     def result(self, status: str = "complete") -> Result:

@@ -35,9 +35,9 @@ from simt.profile import Profile
 from simt.result import LaunchResult, Result
 from simt.sass.disassembler import is_installed
 from simt.spec import Spec, load_spec
-from simt.validate.confidence import ROWS, ErrorRow, RunFeatures, record_rows, shares_of_waiting
 from simt.validate.correlate import CYCLES, Correlation, MeasuredProgram, correlate
 from simt.validate.recipes import OWN, End, Recipe, Row, folder_of
+from simt.validate.row_errors import ROWS, ErrorRow, RunFeatures, record_rows, shares_of_waiting
 
 if TYPE_CHECKING:
     from simt.exec import Finished
@@ -65,6 +65,7 @@ class RowOutcome:
     stalls: share of warp-cycles by state, largest first.
     sampling: the controller; empty: simulated whole. half_width: of the 95 % interval of simulated, as a
         share of it, as if all launches erred together; NaN if a launch states none.
+    compared: how many launches the simulated value adds up; 0: all.
     """
 
     gpu: str
@@ -87,6 +88,7 @@ class RowOutcome:
     host_seconds: float
     sampling: str = ""
     half_width: float = 0.0
+    compared: int = 0
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -105,12 +107,13 @@ class RowOutcome:
     def error_row(self) -> ErrorRow:
         """What `simt.validate.confidence` keeps of it."""
         n = max(1, self.launches)
+        cycles = self.simulated / (self.compared or n)
         sm_version = load_spec(self.gpu).sm_version
         features = RunFeatures(
             self.gpu,
             sm_version,
             self.code,
-            self.simulated / n,
+            cycles,
             self.instructions / n,
             shares_of_waiting(self.stalls),
         )
@@ -440,6 +443,7 @@ def _outcome(
         host_seconds=seconds,
         sampling=setting.controller or "",
         half_width=_half_width(compared),
+        compared=0 if recipe.time == "kernels" else 1,
     )
 
 

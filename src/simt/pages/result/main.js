@@ -20,7 +20,9 @@ function build() {
     main.append(section("Launches", "Select one to see its stalls, lines and maps. Click a column's head to sort.", table.node), place);
     pick(L.cycles.reduce((best, c, i) => c > L.cycles[best] ? i : best, 0));
   } else main.append(section("Launches", "No launch finished."));
-  main.append(section("Provenance", null, el("dl", {}, ...D.provenance.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]))));
+  const terms = pairs => el("dl", {}, ...pairs.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]));
+  if (D.confidence.length) main.append(section("How sure", "By the errors of like runs that were compared with real GPUs.", terms(D.confidence)));
+  main.append(section("Provenance", null, terms(D.provenance)));
 }
 document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 build();
