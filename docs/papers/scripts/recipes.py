@@ -7,14 +7,13 @@ Sources are looked for in SIMT_PROGRAMS (as for `simt validate programs`), measu
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from papers import ROOT, WORK
+from papers import ROOT, WORK, spent
 
 from simt.errors import SimtError
 from simt.result import Result
@@ -27,7 +26,7 @@ RECIPES = ROOT / "validation" / "programs" / "qv100.toml"
 
 @dataclass(frozen=True)
 class Run:
-    """A program that ran to its end, or why it did not."""
+    """A program that ran to its end, or why it did not. seconds: of the processor."""
 
     row: Row
     result: Result | None
@@ -56,20 +55,20 @@ def simulate(
 ) -> Run:
     """One program on one GPU.
 
-    limit: seconds. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs`
+    limit: seconds of the wall clock. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs`
     does. options: of `simt.exec.run`.
     """
     spec = load_spec(gpu, dict(values or {}))
     setting = Setting(WORK / "programs", sources(), code or recommended_code(spec), limit, values)
     row = replace(row, recipe=replace(row.recipe, gpu=gpu))
-    start = time.monotonic()
+    start = spent()
     try:
         program = build(row.recipe, spec.sm_version, setting.out.resolve(), setting.sources)
-        start = time.monotonic()
+        start = spent()
         finished, log = run_program(row, program, spec, setting, **options)
     except SimtError as error:
-        return Run(row, None, time.monotonic() - start, str(error).splitlines()[0])
-    seconds = time.monotonic() - start
+        return Run(row, None, spent() - start, str(error).splitlines()[0])
+    seconds = spent() - start
     if finished.stopped:
         return Run(row, None, seconds, f"not finished after {limit:.0f} s")
     if finished.status or not finished.results:
