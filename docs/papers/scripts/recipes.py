@@ -7,18 +7,20 @@ Sources are looked for in SIMT_PROGRAMS (as for `simt validate programs`), measu
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from papers import ROOT, WORK, spent
+from papers import ROOT, WORK, NotMeasured, spent
 
 from simt.errors import SimtError
+from simt.files import write_text
 from simt.result import Result
 from simt.spec import load_spec
-from simt.validate.recipes import Row, read_recipes, rows_of
+from simt.validate.recipes import Row, folder_of, read_recipes, rows_of
 from simt.validate.whole_programs import Setting, build, recommended_code, run_program
 
 RECIPES = ROOT / "validation" / "programs" / "qv100.toml"
@@ -40,8 +42,8 @@ def sources() -> Path:
 
 @cache
 def rows(table: str = "accel-sim") -> Sequence[Row]:
-    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), "
-    "or another."""
+    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), or
+    another."""
     found = [recipe for recipe in read_recipes(RECIPES, "qv100") if recipe.table.file.startswith(table)]
     measured = Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
     return sorted(
@@ -50,13 +52,50 @@ def rows(table: str = "accel-sim") -> Sequence[Row]:
     )
 
 
+def smaller(row: Row, name: str, values: Mapping[str, str], file: str = "") -> Row:
+    """A program at another size, of which nothing was measured.
+
+    values: of macros in its source, by name; and arguments, of the program and of what makes its inputs, by
+    the one whose place they take. file: another source of the same suite.
+    """
+    recipe, folder = row.recipe, folder_of(row.recipe.source, row.recipe, sources())
+
+    def changed(arguments: Sequence[str]) -> tuple[str, ...]:
+        return tuple(values.get(text, text) for text in arguments)
+
+    files, include = (file,) if file else recipe.files, recipe.include
+    if macros := {key: value for key, value in values.items() if key.isidentifier()}:
+        source = recipe.path_of(files[0], folder)
+        text = source.read_text(encoding="utf-8")
+        for key, value in macros.items():
+            text, found = re.subn(rf"(?m)^(#\s*define\s+{key}\s).*$", rf"\g<1>{value}", text)
+            if not found:
+                raise NotMeasured(f"{source}: does not define {key}")
+        copy = WORK / "programs" / f"{name}.cu"
+        write_text(copy, text)
+        files, include = (str(copy),), (*include, str(source.parent))
+    return replace(
+        row,
+        recipe=replace(
+            recipe,
+            program=name,
+            files=files,
+            include=include,
+            arguments=changed(recipe.arguments),
+            inputs=tuple(replace(each, arguments=changed(each.arguments)) for each in recipe.inputs),
+            launches=0,
+        ),
+        measured=0.0,
+    )
+
+
 def simulate(
     row: Row, gpu: str, limit: float, values: Mapping[str, Any] | None = None, code: str = "", **options: Any
 ) -> Run:
     """One program on one GPU.
 
-    limit: seconds of the wall clock. values: of the specification. code: "ptx" or "sass"; empty: as `simt validate programs`
-    does. options: of `simt.exec.run`.
+    limit: seconds of the wall clock. values: of the specification. code: "ptx" or "sass"; empty: as `simt
+    validate programs` does. options: of `simt.exec.run`.
     """
     spec = load_spec(gpu, dict(values or {}))
     setting = Setting(WORK / "programs", sources(), code or recommended_code(spec), limit, values)
