@@ -6,6 +6,7 @@ See papers.py for the arguments.
 from __future__ import annotations
 
 from papers import Item, Paper, Part, main
+from pka_deepbench import measure_deepbench, show_deepbench
 from pka_groups import measure_groups, show_groups
 from pka_methods import measure_methods, show_generations, show_methods
 from pka_programs import measure_generations, measure_launches, show_launches
@@ -15,13 +16,12 @@ PKA = Paper(
     name="pka",
     title="PKA: Principal Kernel Analysis",
     about="""
-C. Avalos Baddouh et al., "Principal Kernel Analysis: A Tractable Methodology to Simulate Scaled GPU "
-"Workloads", MICRO 2021, table by table. The methods are described in [PKS](../sampling/pks.md),
+C. Avalos Baddouh et al., "Principal Kernel Analysis: A Tractable Methodology to Simulate Scaled GPU
+Workloads", MICRO 2021, table by table. The methods are described in [PKS](../sampling/pks.md),
 [two-level](../sampling/two-level.md), [PKP](../control/pkp.md), [PKA](../control/pka.md),
 [TBPoint](../sampling/tbpoint.md), [first-N](../sampling/first-n.md) and [single
 iteration](../sampling/single-iteration.md). The programs are those of [the V100's
-recipes](../whole-programs.md) that are simulated within four minutes; the paper's other programs and MLPerf
-have no recipe.
+recipes](../whole-programs.md), some in smaller sizes.
 """,
     items=(
         Item(
@@ -70,21 +70,28 @@ have no recipe.
             "methods",
         ),
         Item(
-            "Table 4, MLPerf and DeepBench",
+            "Table 4, DeepBench",
+            "matrix products, convolutions and recurrent layers, inference and training",
+            "the same operations, smaller, from CUTLASS, simt and PyTorch; cuDNN and cuBLAS cannot be had as "
+            "sources",
+            "deepbench",
+        ),
+        Item(
+            "Table 4, MLPerf",
             "scaled workloads",
-            "cannot be had: programs, data sets and profiles "
-            "need a GPU, and cuDNN's and cuBLAS's kernels are machine code without sources; GEMMs of "
-            "CUTLASS are among "
-            "the programs above",
+            "cannot be had: programs, data sets and profiles need a GPU; ResNet-50 and two-level profiling "
+            "are in the place of its two kinds of profile",
+            "groups",
         ),
         Item("Figures 9, 10", "V100 over RTX 2060; 80 over 40 SMs", "the same, full and PKA", "generations"),
     ),
     parts=(
-        Part("launches", "Programs and their launches", measure_launches, show_launches, 35),
+        Part("launches", "Programs and their launches", measure_launches, show_launches, 25),
         Part(
-            "generations", "Volta, Turing, Ampere; 80 and 40 SMs", measure_generations, show_generations, 20
+            "generations", "Volta, Turing, Ampere; 80 and 40 SMs", measure_generations, show_generations, 15
         ),
         Part("methods", "Error and simulated time", measure_methods, show_methods),
+        Part("deepbench", "DeepBench's operations", measure_deepbench, show_deepbench, 8),
         Part("stops", "Where PKP stops", measure_stops, show_stops),
         Part("groups", "Groups of a network, and two-level profiling", measure_groups, show_groups),
     ),

@@ -56,12 +56,20 @@ def plan_rows(plan: Plan | None, frame: pl.DataFrame, controller: str) -> dict[s
 
 
 def measure_methods(steps: Steps) -> pl.DataFrame:
-    """Every method on every program, from the launches that were measured; plans are made on the V100."""
+    """From the launches that were measured."""
     paper = steps.paper
     launches = paper.frame("launches")
     if paper.data("generations").exists():
         launches = pl.concat([launches, paper.frame("generations")], how="diagonal")
     certain = {row.recipe.program for row in rows() if not row.recipe.not_counted}
+    return pl.DataFrame(method_rows(launches, certain), infer_schema_length=None)
+
+
+def method_rows(launches: pl.DataFrame, certain: set[str]) -> Rows:
+    """Every method on every program; plans are made on the V100.
+
+    certain: programs of which it is certain that silicon ran the same.
+    """
     found: Rows = []
     for (program,), volta in launches.filter(gpu=VOLTA).group_by("program", maintain_order=True):
         profile = profile_in(volta)
@@ -95,7 +103,7 @@ def measure_methods(steps: Steps) -> pl.DataFrame:
                         "groups": ", ".join(f"{w:,.0f}" for w in plan.launches["weight"][:8]) if plan else "",
                     }
                 )
-    return pl.DataFrame(found, infer_schema_length=None)
+    return found
 
 
 def cell(frame: pl.DataFrame, program: str, method: str) -> str:

@@ -165,7 +165,7 @@ def gathered(found: Iterator[Rows]) -> pl.DataFrame:
 
 
 def measure_launches(steps: Steps) -> pl.DataFrame:
-    return gathered(runs(steps, [VOLTA], LONGEST))
+    return gathered(runs(steps, [VOLTA]))
 
 
 def measure_generations(steps: Steps) -> pl.DataFrame:
@@ -211,7 +211,7 @@ def show_launches(section: Section, frame: pl.DataFrame) -> str:
     return (
         f"{len(found)} programs with {len(frame):,} launches and {frame['cycles'].sum() / 1e6:,.1f} "
         f"million cycles took {total:,.0f} s of the processor in full, of which "
-        f"{found['seconds'].max():,.0f} s the longest. A row of the Parquet is a launch: its cycles, counters, "
+        f"{found['seconds'].max():,.0f} s the longest. A row of the Parquet is a launch: cycles, counters, "
         "and what PKP (as in the paper's text, as in its published code, and simt's) and TBPoint would have "
         "simulated and said. Left out: "
         + "; ".join(f"`{name}` ({why})" for name, why in LEFT_OUT.items())
