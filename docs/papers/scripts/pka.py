@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from papers import Item, Paper, Part, main
 from pka_deepbench import measure_deepbench, show_deepbench
-from pka_groups import measure_groups, show_groups
+from pka_groups import measure_groups, measure_levels, show_groups, show_levels
 from pka_methods import measure_methods, show_generations, show_methods
 from pka_programs import measure_generations, measure_launches, show_launches
 from pka_stops import measure_stops, show_stops
@@ -79,9 +79,9 @@ recipes](../whole-programs.md), some in smaller sizes.
         Item(
             "Table 4, MLPerf",
             "scaled workloads",
-            "cannot be had: programs, data sets and profiles need a GPU; ResNet-50 and two-level profiling "
-            "are in the place of its two kinds of profile",
-            "groups",
+            "cannot be had: programs, data sets and profiles need a GPU; in their place ResNet-50, whose "
+            "launches are all in detail ([below](#groups)), and a real profile of PyTorch's with two levels",
+            "levels",
         ),
         Item("Figures 9, 10", "V100 over RTX 2060; 80 over 40 SMs", "the same, full and PKA", "generations"),
     ),
@@ -94,6 +94,7 @@ recipes](../whole-programs.md), some in smaller sizes.
         Part("deepbench", "DeepBench's operations", measure_deepbench, show_deepbench, 8),
         Part("stops", "Where PKP stops", measure_stops, show_stops),
         Part("groups", "Groups of a network, and two-level profiling", measure_groups, show_groups),
+        Part("levels", "Two-level profiling with tensors", measure_levels, show_levels),
     ),
 )
 

@@ -1,7 +1,7 @@
-"""The programs of Accel-Sim's and PKA's lists that have a recipe: compiled, and simulated in full with a
-timeline.
+"""The programs of Accel-Sim's and PKA's lists that have a recipe, compiled and simulated; real profiles.
 
-Sources are looked for in SIMT_PROGRAMS (as for `simt validate programs`), measured values in SIMT_MEASURED.
+Sources are looked for in SIMT_PROGRAMS (as for `simt validate programs`), measured values in SIMT_MEASURED,
+profiles in SIMT_PROFILES.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from papers import ROOT, WORK, NotMeasured, spent
 
 from simt.errors import SimtError
 from simt.files import write_text
+from simt.profile import Profile, read_profile
 from simt.result import Result
 from simt.spec import load_spec
 from simt.validate.recipes import Row, folder_of, read_recipes, rows_of
@@ -34,6 +35,14 @@ class Run:
     result: Result | None
     seconds: float
     why: str = ""
+
+
+def real_profile(file: str) -> Profile:
+    """The kernels of a real profile, from the folder SIMT_PROFILES. Raises NotMeasured."""
+    folder = Path(os.environ.get("SIMT_PROFILES", ROOT.parent / "shared" / "data" / "profiles"))
+    if not (folder / file).is_file():
+        raise NotMeasured(f"{folder / file}: no such file; SIMT_PROFILES names the folder of real profiles")
+    return read_profile(folder / file).kernels()
 
 
 def sources() -> Path:

@@ -1,35 +1,31 @@
 """STEM and ROOT ("Swift and Trustworthy Large-Scale GPU Simulation with Fine-Grained Error Modeling and
-Sampling"):
-its tables and figures on simt. See papers.py for the arguments.
+Sampling"): its tables and figures on simt. See papers.py for the arguments.
 
-Real profiles are those of ../shared/data/profiles (SIMT_PROFILES names another folder), which are not part
-of the
-repository. The launches of CUDA programs, with the cycles of a full simulation, are those that pka.py
-measures.
+Real profiles are in the folder SIMT_PROFILES and not part of the repository. The launches of CUDA programs,
+with the cycles of a full simulation, are those that pka.py measures.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from papers import ROOT, Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
-from pka import GPUS, PKA, VOLTA, profile_in
+from papers import Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
+from pka import PKA
+from pka_programs import GPUS, VOLTA, profile_in
+from recipes import real_profile
 
 from simt.gpu import GPU
 from simt.plots import SERIES
-from simt.profile import Profile, read_profile
+from simt.profile import Profile
 from simt.sampling import compare, registry
 from simt.workloads import WORKLOADS
 
-DATA = Path(os.environ.get("SIMT_PROFILES", ROOT.parent / "shared" / "data" / "profiles"))
 SEEDS, ERROR = 10, 0.05
 FILES = {
     "V100 training": "v100_training.kineto.json.gz",
@@ -64,10 +60,6 @@ COLOURS = dict(zip(dict.fromkeys([*COUNTED, *REAL]), [*SERIES.values(), "#888888
 NETWORKS = {"resnet18": 64, "resnet50": 64, "resnet152": 64, "vgg16": 64, "pagerank": 1024}
 
 
-def real_profile(name: str) -> Profile:
-    return read_profile(DATA / FILES[name]).kernels()
-
-
 def compared(program: str, profile: Profile, methods: dict[str, str], truth: Profile | None = None) -> Rows:
     samplers = {label: registry.from_text(text, error=ERROR) for label, text in methods.items()}
     found = compare(profile, samplers, SEEDS, truth)
@@ -83,7 +75,7 @@ def frame_of(found: Rows) -> pl.DataFrame:
 def measure_real(steps: Steps) -> pl.DataFrame:
     found: Rows = []
     for name in FILES:
-        found += steps.rows(name, lambda name=name: compared(name, real_profile(name), REAL))
+        found += steps.rows(name, lambda name=name: compared(name, real_profile(FILES[name]), REAL))
     return frame_of(found)
 
 
@@ -331,7 +323,7 @@ def measure_histograms(steps: Steps) -> pl.DataFrame:
 
 
 def histograms(name: str) -> Rows:
-    profile = real_profile(name)
+    profile = real_profile(FILES[name])
     durations = profile.column("duration_ns") / 1e3
     found: Rows = []
     kernels = np.asarray(profile.name_codes)
@@ -419,9 +411,9 @@ def measure_exploration(steps: Steps) -> pl.DataFrame:
     def real() -> Rows:
         return compared(
             "OWLv2, H100 -> MI300X (real)",
-            real_profile("H100, OWLv2 inference"),
+            real_profile(FILES["H100, OWLv2 inference"]),
             REAL,
-            real_profile("MI300X, OWLv2 inference"),
+            real_profile(FILES["MI300X, OWLv2 inference"]),
         )
 
     found += steps.rows("owlv2", real)
