@@ -151,9 +151,9 @@ def show_levels(section: Section, frame: pl.DataFrame) -> str:
         if row["accuracy"] is not None
     ]
     return (
-        f"OWLv2's inference on an H100 ({everything['detailed']:,} launches), a real profile of PyTorch's with "
-        "the shapes of tensors, which the paper has from PyProf. It has no counters: PKS groups by the launch's "
-        f"shape; with all launches it chooses {everything['launches']} and is "
+        f"OWLv2's inference on an H100 ({everything['detailed']:,} launches), a real profile of PyTorch's "
+        "with the shapes of tensors, which the paper has from PyProf. It has no counters: PKS groups by the "
+        f"launch's shape; with all launches it chooses {everything['launches']} and is "
         f"{100 * everything['error']:+.1f} % off. Classifiers' vote, by what the second level knows:\n\n"
         + table(
             [

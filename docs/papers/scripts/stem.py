@@ -7,6 +7,7 @@ with the cycles of a full simulation, are those that pka.py measures.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -36,11 +37,11 @@ FILES = {
     "A100, CloverLeaf": "a100_cloverleaf.nsys.sqlite.gz",
     "2 H100, LLM training": "h100_2gpu_llm_training.nsys.sqlite.gz",
 }
-SHAPES = '["launch__grid_size","launch__block_size","registers","shared_bytes"]'
+SHAPED = "PKS, of the launch's shape"
 REAL = {
     "random 0.1 %": "random p=0.001",
     "random 1 %": "random p=0.01",
-    "PKS, of the launch's shape": f"pks features={SHAPES}",
+    SHAPED: "pks",
     "Sieve, of the launch's threads": "sieve instructions=launch__thread_count",
     "STEM": "stem",
     "STEM+ROOT": "root allocation=name",
@@ -68,6 +69,13 @@ def compared(program: str, profile: Profile, methods: dict[str, str], truth: Pro
     return [{"program": program, "of": len(profile), **row} for row in found.runs.to_dicts()]
 
 
+def fitted_to(profile: Profile) -> dict[str, str]:
+    """REAL, where PKS has what the profile has of the launch's shape: ROCm's traces lack registers."""
+    shapes = ["launch__grid_size", "launch__block_size"]
+    shapes += [name for name in ("registers", "shared_bytes") if profile.has(name)]
+    return REAL | {SHAPED: f"pks features={json.dumps(shapes, separators=(',', ':'))}"}
+
+
 def frame_of(found: Rows) -> pl.DataFrame:
     return pl.DataFrame(found, infer_schema_length=None)
 
@@ -75,7 +83,12 @@ def frame_of(found: Rows) -> pl.DataFrame:
 def measure_real(steps: Steps) -> pl.DataFrame:
     found: Rows = []
     for name in FILES:
-        found += steps.rows(name, lambda name=name: compared(name, real_profile(FILES[name]), REAL))
+
+        def make(name: str = name) -> Rows:
+            profile = real_profile(FILES[name])
+            return compared(name, profile, fitted_to(profile))
+
+        found += steps.rows(name, make)
     return frame_of(found)
 
 
@@ -328,8 +341,8 @@ def histograms(name: str) -> Rows:
     found: Rows = []
     kernels = np.asarray(profile.name_codes)
     ways = {"by name": kernels}
-    for label in ("PKS, of the launch's shape", "Sieve, of the launch's threads", "STEM+ROOT"):
-        ways[label] = registry.from_text(REAL[label], error=ERROR, seed=0).fit(profile).strata_
+    for label in (SHAPED, "Sieve, of the launch's threads", "STEM+ROOT"):
+        ways[label] = registry.from_text(fitted_to(profile)[label], error=ERROR, seed=0).fit(profile).strata_
     for way, strata in ways.items():
         sums = np.bincount(strata, weights=durations)
         for rank, cluster in enumerate(np.argsort(-sums, kind="stable")[:3]):
@@ -409,12 +422,8 @@ def measure_exploration(steps: Steps) -> pl.DataFrame:
     found: Rows = []
 
     def real() -> Rows:
-        return compared(
-            "OWLv2, H100 -> MI300X (real)",
-            real_profile(FILES["H100, OWLv2 inference"]),
-            REAL,
-            real_profile(FILES["MI300X, OWLv2 inference"]),
-        )
+        first, second = (real_profile(FILES[f"{gpu}, OWLv2 inference"]) for gpu in ("H100", "MI300X"))
+        return compared("OWLv2, H100 -> MI300X (real)", first, fitted_to(first), second)
 
     found += steps.rows("owlv2", real)
     volta, others = PKA.frame("launches"), PKA.frame("generations")
