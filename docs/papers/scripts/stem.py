@@ -169,6 +169,7 @@ def means(frame: pl.DataFrame, methods: dict[str, str]) -> list[list[object]]:
             pl.mean("error"),
             pl.max("error").alias("worst"),
             (1 / (1 / pl.col("speedup")).mean()).alias("speedup"),
+            (1 / (1 / pl.col("makespan_speedup")).mean()).alias("makespan"),
         )
         speedup = by["speedup"].to_numpy()
         lines.append(
@@ -178,13 +179,22 @@ def means(frame: pl.DataFrame, methods: dict[str, str]) -> list[list[object]]:
                 percent(by["worst"].max()),
                 times(float(1 / np.mean(1 / speedup))),
                 times(float(np.exp(np.mean(np.log(speedup))))),
+                times(float(1 / np.mean(1 / by["makespan"].to_numpy()))),
                 len(by),
             ]
         )
     return lines
 
 
-MEANS = ("method", "mean error", "worst seed", "speedup, harmonic", "geometric", "programs")
+MEANS = (
+    "method",
+    "mean error",
+    "worst seed",
+    "speedup, harmonic",
+    "geometric",
+    "side by side, harmonic",
+    "programs",
+)
 
 
 def bars(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
@@ -470,7 +480,12 @@ arithmetic of the errors, harmonic of the speedups.
             "drawings of the method",
             "[STEM](../sampling/stem.md), [ROOT](../sampling/root.md)",
         ),
-        Item("Table I", "the longest kernels of BERT", "`simt sample` lists the strata of any profile"),
+        Item(
+            "Table I",
+            "the kernels of BERT with the most time, and PKA's and Sieve's features of them",
+            "`simt sample PROFILE` lists the strata of any profile with their shares of the time; BERT's "
+            "profile is not at hand",
+        ),
         Item(
             "Figures 2, 3",
             "times of kernels, with the normal curve",
@@ -486,7 +501,7 @@ arithmetic of the errors, harmonic of the speedups.
         ),
         Item("Figures 7, 8; Table II, CASIO", "speedup and error", "real profiles", "real"),
         Item(
-            "Table II, Figure 10, Hugging Face",
+            "Table II; Figure 10, Hugging Face",
             "the same, larger",
             "PyTorch programs and networks, executed without "
             "timing; the suite itself needs a GPU and its profiles",
@@ -503,9 +518,10 @@ arithmetic of the errors, harmonic of the speedups.
         Item(
             "Makespan",
             "chosen launches side by side",
-            "`makespan_speedup` in the Parquet; streams and graphs are not "
-            "modelled by plans: they are sums of kernel times "
+            "the column *side by side*: all chosen launches at once, so that the longest decides. Streams "
+            "and graphs are not modelled by plans, which are sums of kernel times "
             "([limits](../sampling/README.md#limits-of-every-method))",
+            "real",
         ),
     ),
     parts=(
