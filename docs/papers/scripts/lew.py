@@ -105,11 +105,10 @@ def show_convolutions(section: Section, frame: pl.DataFrame) -> str:
         "channels of 14 x "
         "14. [Convolution algorithms](../convolution.md) has a layer on which all run, DRAM by bank over "
         "time, and what "
-        "limits each. Of cuDNN's list these are written: FFT, FFT tiling, implicit GEMM, Winograd and "
-        "Winograd non-fused, in "
-        "all directions; explicit GEMM and the numbered algorithms 0, 1 and 3 are not, as cuDNN does not "
-        "say what they "
-        "do.\n\n"
+        "limits each. The paper's algorithms, as cuDNN's documentation describes them: forward FFT, FFT "
+        "tiling, GEMM (`explicit_gemm`), implicit GEMM, Winograd and Winograd non-fused; backward 0 "
+        "(`atomic_gemm`), 1 (`implicit_gemm`), 3 (`indexed_gemm`) and the same transforms. Each is here in all "
+        "directions.\n\n"
         + table(
             [
                 "layer",
@@ -430,9 +429,7 @@ them.
             "DRAM efficiency and utilisation, by bank over time",
             "[convolution algorithms](../convolution.md#over-time)",
         ),
-        Item(
-            "Case study", "algorithms of cuDNN in three directions", "those that are written", "convolutions"
-        ),
+        Item("Case study", "algorithms of cuDNN in three directions", "the same, of simt", "convolutions"),
         Item("Case study, over time", "IPC of each SM, issue by active lanes", "the same", "time"),
     ),
     parts=(
