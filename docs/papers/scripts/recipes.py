@@ -24,7 +24,7 @@ from simt.spec import load_spec
 from simt.validate.recipes import Row, folder_of, read_recipes, rows_of
 from simt.validate.whole_programs import Setting, build, recommended_code, run_program
 
-RECIPES = ROOT / "validation" / "programs" / "qv100.toml"
+RECIPES = ROOT / "validation" / "programs"
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def sources() -> Path:
 
 
 @cache
-def rows(table: str = "accel-sim") -> Sequence[Row]:
-    """Those of a table of the recipe, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII), or
-    another."""
-    found = [recipe for recipe in read_recipes(RECIPES, "qv100") if recipe.table.file.startswith(table)]
+def rows(table: str = "accel-sim", gpu: str = "qv100") -> Sequence[Row]:
+    """Those of a table of a card's recipes, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII),
+    or another; empty: of all its tables."""
+    found = [recipe for recipe in read_recipes(RECIPES, gpu) if recipe.table.file.startswith(table)]
     measured = Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
     return sorted(
         (row for recipe in found for row in rows_of(recipe, measured, sources())),

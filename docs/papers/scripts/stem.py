@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -58,6 +59,7 @@ COUNTED = {
     "Neyman": "neyman",
 }
 COLOURS = dict(zip(dict.fromkeys([*COUNTED, *REAL]), [*SERIES.values(), "#888888", "#444444"], strict=False))
+EXECUTED_ON = {"V100": "qv100", "H100": "h100"}
 NETWORKS = {"resnet18": 64, "resnet50": 64, "resnet152": 64, "vgg16": 64, "pagerank": 1024}
 
 
@@ -101,7 +103,7 @@ def measure_cuda(steps: Steps) -> pl.DataFrame:
     return frame_of([{**row, "suite": "CUDA programs"} for row in found])
 
 
-def executed(run: Callable[[GPU], object], gpu: str = "qv100") -> tuple[Profile, float]:
+def executed(run: Callable[[GPU], object], gpu: str) -> tuple[Profile, float]:
     """A profile of what a program executes, and the seconds that it took."""
     device, start = GPU(gpu, functional=True), time.process_time()
     with device.profiled() as found:
@@ -148,13 +150,13 @@ def measure_executed(steps: Steps) -> pl.DataFrame:
         for name, size in NETWORKS.items()
     }
     programs |= torch_programs()
-    for name, run in programs.items():
+    for (name, run), (card, gpu) in product(programs.items(), EXECUTED_ON.items()):
 
-        def make(name: str = name, run: Callable[[GPU], object] = run) -> Rows:
-            profile, seconds = executed(run)
+        def make(name: str = f"{name}, {card}", run: Callable[[GPU], object] = run, gpu: str = gpu) -> Rows:
+            profile, seconds = executed(run, gpu)
             return [{**row, "profile_seconds": seconds} for row in compared(name, profile, COUNTED)]
 
-        found += steps.rows(name, make)
+        found += steps.rows(f"{name}, {card}", make)
     return frame_of([{**row, "suite": "executed without timing"} for row in found])
 
 
@@ -329,10 +331,9 @@ def show_executed(section: Section, frame: pl.DataFrame) -> str:
         frame,
         COUNTED,
         "Networks ([workloads](../workloads.md), batch 1, 64 x 64) and PyTorch programs, executed without "
-        "timing. The "
-        "times are [expected ones](../sampling/executed.md): they follow from what a launch executes, so "
-        "launches that "
-        "execute the same take the same, and errors are smaller than with measured times.",
+        "timing on two GPUs, for each of which PyTorch compiles its own kernels. The times are [expected "
+        "ones](../sampling/executed.md): they follow from what a launch executes, so launches that execute "
+        "the same take the same, and errors are smaller than with measured times.",
         after="\nWhat a profile costs (with PyTorch's compiler):\n\n" + cost,
     )
 
