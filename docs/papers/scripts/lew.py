@@ -104,8 +104,9 @@ def show_convolutions(section: Section, frame: pl.DataFrame) -> str:
             axes.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=7)
             axes.set_title(problem, fontsize=9)
         plots[0, 0].set_ylabel("thousand cycles")
-        plots[0, 0].legend(fontsize=7)
-        figure.tight_layout()
+        handles, labels = plots[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="upper center", ncols=3, fontsize=7)
+        figure.tight_layout(rect=(0, 0, 1, 0.94))
         return figure
 
     return (
@@ -468,6 +469,7 @@ def show_lenet(section: Section, frame: pl.DataFrame) -> str:
                 [
                     [name, f"{100 * value / every:.1f} %"]
                     for name, value in sorted(energies.items(), key=lambda item: -item[1])
+                    if value >= 0.0005 * every
                 ],
             )
         )

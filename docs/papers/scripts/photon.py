@@ -182,7 +182,8 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
         axes.set_xticks(range(len(sizes)), [photon_study.short(size) for size in sizes], fontsize=7)
         axes.tick_params(axis="y", labelsize=6)
         right.tick_params(axis="y", labelsize=6)
-        axes.set_ylim(bottom=0)
+        most = frame.filter((pl.col("workload") == name) & pl.col("method").is_in(methods))["cycles"].max()
+        axes.set_ylim(0, 1.1 * most / 1e3)  # type: ignore[operator]
         axes.set_zorder(2)
         axes.patch.set_visible(False)
     plots[0, 0].set_ylabel("thousand cycles (lines)", fontsize=7)

@@ -27,7 +27,7 @@ recipes](../whole-programs.md), some in smaller sizes.
         Item(
             "Figure 1",
             "hours to simulate, to profile and to run",
-            "seconds of the host and of the GPU by program; nothing is profiled in silicon",
+            "seconds of the processor and of the simulated GPU by program; nothing is profiled in silicon",
             "launches",
         ),
         Item("Table 1", "literature", "nothing to measure"),

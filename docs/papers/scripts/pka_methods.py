@@ -155,7 +155,7 @@ def show_methods(section: Section, frame: pl.DataFrame) -> str:
             x = np.arange(len(ordered)) + 0.2 * (k - 1.5)
             axes.bar(x, [values[name] for name in ordered], 0.2, color=SERIES[colour], label=method)
         axes.set_yscale("log")
-        axes.set_ylabel("s of the host")
+        axes.set_ylabel("s of the processor")
         axes.set_xticks(range(len(ordered)), ordered, rotation=90, fontsize=7)
         axes.legend(fontsize=8, ncols=4)
         figure.tight_layout()
@@ -189,7 +189,7 @@ def show_methods(section: Section, frame: pl.DataFrame) -> str:
         )
         axes.set_ylabel(label)
         axes.set_xticks(range(len(ordered)), ordered, rotation=90, fontsize=7)
-        axes.legend(fontsize=7, ncols=6)
+        axes.legend(fontsize=7, ncols=6, loc="lower left", bbox_to_anchor=(0, 1))
         figure.tight_layout()
         return figure
 
@@ -198,7 +198,7 @@ def show_methods(section: Section, frame: pl.DataFrame) -> str:
         "Each cell: error of the program's cycles against full simulation, and how many times fewer warp "
         "instructions are simulated. *Silicon* is full simulation against the published cycles of a V100, "
         "of programs of which it is certain that they are those measured; *s* is the "
-        "host's time for full simulation. PKS is fitted to the cycles of the full simulation, where the "
+        "processor's time for full simulation. PKS is fitted to the cycles of the full simulation, where the "
         "paper has "
         "silicon's: its error is below 5 % by construction where any K reaches it.\n\n"
         + table(["suite", "program", "launches", "silicon", "s", *METHODS], lines)

@@ -219,5 +219,5 @@ def show_launches(section: Section, frame: pl.DataFrame) -> str:
         + ", ".join(f"`{name}`" for name in LONGER)
         + ". In place of some of these, and of all of PolyBench and CUTLASS, are smaller ones, whose size is "
         "in the name: nothing was measured of them on silicon. The suites' other programs have no recipe.\n\n"
-        + section.plot("figure-1", "Seconds of the host and of the GPU by program", draw)
+        + section.plot("figure-1", "Seconds of the processor and of the GPU by program", draw)
     )
