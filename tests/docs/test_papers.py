@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = ROOT / "docs" / "papers"
 NAMES = re.findall(r"\(([\w-]+)\.md\)", (PAPERS / "README.md").read_text())[:5]
+HAVE = {"pka": (10, 4), "stem": (10, 2), "photon": (17, 2), "accel-sim": (9, 8), "lew": (10, 0)}
+"""How many figures and tables each paper has; of Lew et al., those in the text at hand."""
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,23 @@ def test_a_page_is_made_of_its_parquet(frame: ModuleType, name: str) -> None:
     assert text == frame.page(paper(frame, name), draw=False), (
         f"docs/papers/scripts/{name}.py --page writes it"
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_table_and_figure_has_its_line(frame: ModuleType, name: str) -> None:
+    found: dict[str, list[str]] = {"Figure": [], "Table": []}
+    for item in paper(frame, name).items:  # type: ignore[attr-defined]
+        for kind, numbers in re.findall(r"(Figure|Table)s? ([^;]*)", item.name):
+            found[kind] += numbers_of(numbers)
+    figures, tables = HAVE[name]
+    roman = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII"]
+    wanted = roman[:tables] if "I" in found["Table"] else [str(i + 1) for i in range(tables)]
+    assert (set(found["Figure"]), set(found["Table"])) == ({str(i + 1) for i in range(figures)}, set(wanted))
+
+
+def numbers_of(text: str) -> list[str]:
+    """Of "2, 4b to 4i, 13 and 14": 2, 4, 13, 14."""
+    return re.findall(r"\b(\d+|[IVX]+)[a-z]?\b", text)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,12 +106,14 @@ def test_a_part_goes_on_where_it_was_stopped(
     own = frame.Paper("own", "Own", "About.", [frame.Item("Table 1", "there", "here", "one")], [part])
     assert "Not measured" in frame.page(own)
 
-    real, clock = frame.time.monotonic, iter([0.0, 0.0, 0.0, 0.0, 90.0])
-    monkeypatch.setattr(frame.time, "monotonic", lambda: next(clock, 90.0))
-    frame.measure(own, part, 1.0)  # after `a`, the minute is over
-    monkeypatch.setattr(frame.time, "monotonic", real)
+    clock = iter([0.0, 0.0, 0.0, 3.0])
+    with monkeypatch.context() as patched:
+        patched.setattr(frame, "spent", lambda: next(clock, 90.0))
+        frame.measure(own, part, 1.0)  # after `a`, the minute is over
     assert made == ["a"] and "Not measured within the time for this part: b." in frame.page(own)
     frame.measure(own, part, 1.0)
+    minutes = float(pl.read_parquet_metadata(own.data("one"))["minutes"])
+    assert minutes == pytest.approx(3 / 60, abs=0.05)  # with the piece of before
     assert made == ["a", "b"] and own.frame("one")["key"].to_list() == ["a", "b"]
     text = frame.page(own)
     assert "2 rows of one" in text and "Not measured within" not in text

@@ -73,6 +73,19 @@ def test_every_column(tmp_path: Path) -> None:
     assert (copies.kind, copies.launches, copies.duration_ns) == ("copy", 1, 3000.0)
 
 
+def test_tensors_of_the_operator_around_a_launch(tmp_path: Path) -> None:
+    events = kineto_events()
+    shapes = {"aten::addmm": [[4], [8, 16], []], "aten::linear": [[1, 1]], "aten::relu": [[[2, 3], [5]]]}
+    for each in events:
+        if each.get("cat") == "cpu_op":
+            each["args"]["Input Dims"] = shapes[each["name"]]
+    profile = read(tmp_path, kineto_text(events))
+    assert profile.launches["tensors"].to_list() == ["[[4],[8,16],[]]", None, "[[[2,3],[5]]]"]
+    path = tmp_path / "profile.parquet"
+    profile.save(path)
+    assert read_profile(path).launches["tensors"].to_list() == profile.launches["tensors"].to_list()
+
+
 def test_first_versions(tmp_path: Path) -> None:
     """Upper-case categories, ids as text, whole microseconds."""
     events = kineto_events()

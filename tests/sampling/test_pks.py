@@ -280,6 +280,19 @@ def test_two_levels_tell_of_kernels_that_the_detailed_part_lacks() -> None:
     assert "3 launches, 2.5 % of the time, are of 1 kernels" in sampler.plan_.warnings[-1]
 
 
+def test_tensors_tell_launches_of_one_kernel_apart() -> None:
+    # One name and grid; the operator's tensors are of two sizes, in launches without counters as well.
+    p = profile(x=[1.0, 9.0, None, None, None], duration_ns=[1.0, 5.0, 1.0, 5.0, 5.0])
+    sizes = ["[[8,8],[]]", "[[64,64]]", "[[8,8],[]]", "[[[64,64],[2]]]", "[[64,64]]"]
+    shaped = Profile(p.launches.with_columns(pl.Series("tensors", sizes)))
+    sampler = TwoLevel(2, pks=PKS(["x"], error=1e-9))
+    assert sampler.fit_plan(shaped).launches["weight"].to_list() == [2.0, 3.0]
+    assert sampler.fit_plan(p).launches["weight"].to_list() == [4.0, 1.0]
+    broken = Profile(p.launches.with_columns(tensors=pl.lit("8 x 8")))
+    with pytest.raises(PlanError, match="`tensors` is '8 x 8'"):
+        sampler.fit(broken)
+
+
 def test_a_lookup_takes_the_most_frequent_cluster() -> None:
     # One name and grid, most of whose detailed launches are in the second cluster (x = 9).
     p = profile(x=[1.0, 9.0, 9.0, 9.0, None, None], duration_ns=[1.0, 5.0, 5.0, 5.0, 5.0, 5.0])

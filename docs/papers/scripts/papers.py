@@ -3,14 +3,15 @@
     python pka.py                    measures every part, and writes the page
     python pka.py table-4 figure-5   only these parts
     python pka.py --page             writes the page from the Parquet that is there
-    python pka.py --minutes 3        begins no piece of a part after that time
+    python pka.py --minutes 3        begins no piece of a part after that much time of the processor
 
-A part's rows are in docs/papers/data/PAPER/PART.parquet, with the date, the commit and the machine in the
-file's
-metadata. The page says them, and names the file's digest; so do the plots, in their own metadata. Pieces of a
-part that was interrupted, or had too little time, are kept in build/papers/ until it is finished or what
-measures it
-has changed, and a part that is measured again goes on from them.
+A part's rows are in docs/papers/data/PAPER/PART.parquet, with the date, the commit, the machine and the
+processor's time in the file's metadata. The page says them, and names the file's digest; so do the plots, in
+their own metadata. Pieces of a part that was interrupted, or had too little time, are kept in build/papers/
+until it is finished or what measures it has changed, and a part that is measured again goes on from them.
+
+Time is the processor's, of this process and those that it started: other work on the machine changes it
+little, as it does not the wall clock's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import inspect
 import json
 import os
 import platform
+import re
+import resource
 import subprocess
 import sys
 import time
@@ -54,7 +57,8 @@ class Part:
     name: of its Parquet file, and on the command line.
     title: of its section.
     measure: makes the rows. show: the section's text in Markdown, from the rows; it may draw plots.
-    minutes: after these, no further piece is begun; the page names those that are missing.
+    minutes: of the processor; after these, no further piece is begun, and the page names those that are
+        missing.
     """
 
     name: str
@@ -100,12 +104,15 @@ class Paper:
 
 @dataclass
 class Steps:
-    """The pieces of a part that is being measured: those that were finished before an interruption are "
-    "read."""
+    """The pieces of a part that is being measured; those finished before an interruption are read.
+
+    until: no piece is begun after this `spent()`. before: processor seconds of the pieces that were read.
+    """
 
     paper: Paper
     part: str
     until: float
+    before: float = 0.0
     missing: list[str] = field(default_factory=list)
     _done: dict[str, Rows] = field(default_factory=dict)
 
@@ -122,27 +129,30 @@ class Steps:
     def begin(self) -> None:
         lines = self._file.read_text().splitlines() if self._file.exists() else []
         if lines and json.loads(lines[0]) == self._stamp:
-            self._done = dict(json.loads(line) for line in lines[1:])
+            pieces = [json.loads(line) for line in lines[1:]]
+            self._done = {key: rows for key, rows, _ in pieces}
+            self.before = sum(seconds for _, _, seconds in pieces)
         else:
             write_text(self._file, json.dumps(self._stamp) + "\n")
 
     def rows(self, key: str, make: Callable[[], Rows]) -> Rows:
-        """The rows of one piece, made now unless they are there; none if it cannot be, or there is no "
-        "time."""
+        """The rows of one piece, made now unless they are there; none if it cannot be, or if there is no
+        time."""
         if key not in self._done:
-            if time.monotonic() > self.until:
+            if spent() > self.until:
                 self.missing.append(key)
                 return []
-            start = time.monotonic()
+            start = spent()
             try:
                 self._done[key] = make()
             except NotMeasured as error:
                 self.missing.append(f"{key} ({error})")
                 print(f"  {self.part}: {key}: {error}", flush=True)
                 return []
+            seconds = round(spent() - start, 1)
             with self._file.open("a") as file:
-                file.write(json.dumps([key, self._done[key]]) + "\n")
-            print(f"  {self.part}: {key}: {time.monotonic() - start:.1f} s", flush=True)
+                file.write(json.dumps([key, self._done[key], seconds]) + "\n")
+            print(f"  {self.part}: {key}: {seconds} s", flush=True)
         return self._done[key]
 
     def end(self) -> None:
@@ -171,7 +181,7 @@ class Section:
 
 def measure(paper: Paper, part: Part, minutes: float) -> None:
     """Measures a part and writes its Parquet."""
-    load, start = os.getloadavg()[0], time.monotonic()
+    load, start = os.getloadavg()[0], spent()
     steps = Steps(paper, part.name, start + 60 * minutes)
     steps.begin()
     frame = part.measure(steps)
@@ -181,11 +191,18 @@ def measure(paper: Paper, part: Part, minutes: float) -> None:
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit(),
         "machine": f"{machine()}, load of the machine before {load:.1f}",
+        "minutes": f"{(steps.before + spent() - start) / 60:.1f}",
         "missing": ", ".join(steps.missing),
     }
     with replacing(path) as temporary:
         frame.write_parquet(temporary, metadata=about)
     steps.end()
+
+
+def spent() -> float:
+    """Processor seconds of this process, and of those that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def commit() -> str:
@@ -240,7 +257,7 @@ def page(paper: Paper, draw: bool = True) -> str:
             lines += [f"Not measured within the time for this part: {about['missing']}.", ""]
         lines.append(
             f"*`{path.relative_to(PAPERS)}` ({mark}): {about['date']}, commit {about['commit']}, "
-            f"{about['machine']}.*"
+            f"{about['machine']}; {about['minutes']} minutes of the processor.*"
         )
     if paper.closing:
         lines += ["", paper.closing.strip()]
@@ -277,3 +294,18 @@ def main(paper: Paper) -> None:
             print(f"{paper.name}: {part.name}", flush=True)
             measure(paper, part, part.minutes if options.minutes is None else options.minutes)
     write_text(PAPERS / f"{paper.name}.md", page(paper))
+    readme = PAPERS / "README.md"
+    write_text(readme, with_costs(readme.read_text()))
+
+
+_COSTS = re.compile(r"(?<=<!-- Minutes, by papers.py. -->\n).*?(?=\n<!-- End. -->)", re.DOTALL)
+
+
+def with_costs(text: str) -> str:
+    """The overview with its table of what each part took."""
+    lines, total = [], 0.0
+    for file in sorted((PAPERS / "data").glob("*/*.parquet")):
+        minutes = float(pl.read_parquet_metadata(file)["minutes"])
+        total += minutes
+        lines.append([f"[{file.parent.name}]({file.parent.name}.md)", f"`{file.stem}`", f"{minutes:.1f}"])
+    return _COSTS.sub(table(["paper", "part", "minutes"], [*lines, ["all", "", f"{total:.0f}"]]), text)

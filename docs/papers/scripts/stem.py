@@ -1,35 +1,33 @@
 """STEM and ROOT ("Swift and Trustworthy Large-Scale GPU Simulation with Fine-Grained Error Modeling and
-Sampling"):
-its tables and figures on simt. See papers.py for the arguments.
+Sampling"): its tables and figures on simt. See papers.py for the arguments.
 
-Real profiles are those of ../shared/data/profiles (SIMT_PROFILES names another folder), which are not part
-of the
-repository. The launches of CUDA programs, with the cycles of a full simulation, are those that pka.py
-measures.
+Real profiles are in the folder SIMT_PROFILES and not part of the repository. The launches of CUDA programs,
+with the cycles of a full simulation, are those that pka.py measures.
 """
 
 from __future__ import annotations
 
-import os
+import json
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from papers import ROOT, Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
-from pka import GPUS, PKA, VOLTA, profile_in
+from papers import Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
+from pka import PKA
+from pka_programs import GPUS, VOLTA, profile_in
+from recipes import real_profile
 
 from simt.gpu import GPU
 from simt.plots import SERIES
-from simt.profile import Profile, read_profile
+from simt.profile import Profile
 from simt.sampling import compare, registry
 from simt.workloads import WORKLOADS
 
-DATA = Path(os.environ.get("SIMT_PROFILES", ROOT.parent / "shared" / "data" / "profiles"))
 SEEDS, ERROR = 10, 0.05
 FILES = {
     "V100 training": "v100_training.kineto.json.gz",
@@ -40,11 +38,11 @@ FILES = {
     "A100, CloverLeaf": "a100_cloverleaf.nsys.sqlite.gz",
     "2 H100, LLM training": "h100_2gpu_llm_training.nsys.sqlite.gz",
 }
-SHAPES = '["launch__grid_size","launch__block_size","registers","shared_bytes"]'
+SHAPED = "PKS, of the launch's shape"
 REAL = {
     "random 0.1 %": "random p=0.001",
     "random 1 %": "random p=0.01",
-    "PKS, of the launch's shape": f"pks features={SHAPES}",
+    SHAPED: "pks",
     "Sieve, of the launch's threads": "sieve instructions=launch__thread_count",
     "STEM": "stem",
     "STEM+ROOT": "root allocation=name",
@@ -61,11 +59,8 @@ COUNTED = {
     "Neyman": "neyman",
 }
 COLOURS = dict(zip(dict.fromkeys([*COUNTED, *REAL]), [*SERIES.values(), "#888888", "#444444"], strict=False))
+EXECUTED_ON = {"V100": "qv100", "H100": "h100"}
 NETWORKS = {"resnet18": 64, "resnet50": 64, "resnet152": 64, "vgg16": 64, "pagerank": 1024}
-
-
-def real_profile(name: str) -> Profile:
-    return read_profile(DATA / FILES[name]).kernels()
 
 
 def compared(program: str, profile: Profile, methods: dict[str, str], truth: Profile | None = None) -> Rows:
@@ -76,6 +71,13 @@ def compared(program: str, profile: Profile, methods: dict[str, str], truth: Pro
     return [{"program": program, "of": len(profile), **row} for row in found.runs.to_dicts()]
 
 
+def fitted_to(profile: Profile) -> dict[str, str]:
+    """REAL, where PKS has what the profile has of the launch's shape: ROCm's traces lack registers."""
+    shapes = ["launch__grid_size", "launch__block_size"]
+    shapes += [name for name in ("registers", "shared_bytes") if profile.has(name)]
+    return REAL | {SHAPED: f"pks features={json.dumps(shapes, separators=(',', ':'))}"}
+
+
 def frame_of(found: Rows) -> pl.DataFrame:
     return pl.DataFrame(found, infer_schema_length=None)
 
@@ -83,7 +85,12 @@ def frame_of(found: Rows) -> pl.DataFrame:
 def measure_real(steps: Steps) -> pl.DataFrame:
     found: Rows = []
     for name in FILES:
-        found += steps.rows(name, lambda name=name: compared(name, real_profile(name), REAL))
+
+        def make(name: str = name) -> Rows:
+            profile = real_profile(FILES[name])
+            return compared(name, profile, fitted_to(profile))
+
+        found += steps.rows(name, make)
     return frame_of(found)
 
 
@@ -96,7 +103,7 @@ def measure_cuda(steps: Steps) -> pl.DataFrame:
     return frame_of([{**row, "suite": "CUDA programs"} for row in found])
 
 
-def executed(run: Callable[[GPU], object], gpu: str = "qv100") -> tuple[Profile, float]:
+def executed(run: Callable[[GPU], object], gpu: str) -> tuple[Profile, float]:
     """A profile of what a program executes, and the seconds that it took."""
     device, start = GPU(gpu, functional=True), time.process_time()
     with device.profiled() as found:
@@ -143,13 +150,13 @@ def measure_executed(steps: Steps) -> pl.DataFrame:
         for name, size in NETWORKS.items()
     }
     programs |= torch_programs()
-    for name, run in programs.items():
+    for (name, run), (card, gpu) in product(programs.items(), EXECUTED_ON.items()):
 
-        def make(name: str = name, run: Callable[[GPU], object] = run) -> Rows:
-            profile, seconds = executed(run)
+        def make(name: str = f"{name}, {card}", run: Callable[[GPU], object] = run, gpu: str = gpu) -> Rows:
+            profile, seconds = executed(run, gpu)
             return [{**row, "profile_seconds": seconds} for row in compared(name, profile, COUNTED)]
 
-        found += steps.rows(name, make)
+        found += steps.rows(f"{name}, {card}", make)
     return frame_of([{**row, "suite": "executed without timing"} for row in found])
 
 
@@ -164,6 +171,7 @@ def means(frame: pl.DataFrame, methods: dict[str, str]) -> list[list[object]]:
             pl.mean("error"),
             pl.max("error").alias("worst"),
             (1 / (1 / pl.col("speedup")).mean()).alias("speedup"),
+            (1 / (1 / pl.col("makespan_speedup")).mean()).alias("makespan"),
         )
         speedup = by["speedup"].to_numpy()
         lines.append(
@@ -173,13 +181,22 @@ def means(frame: pl.DataFrame, methods: dict[str, str]) -> list[list[object]]:
                 percent(by["worst"].max()),
                 times(float(1 / np.mean(1 / speedup))),
                 times(float(np.exp(np.mean(np.log(speedup))))),
+                times(float(1 / np.mean(1 / by["makespan"].to_numpy()))),
                 len(by),
             ]
         )
     return lines
 
 
-MEANS = ("method", "mean error", "worst seed", "speedup, harmonic", "geometric", "programs")
+MEANS = (
+    "method",
+    "mean error",
+    "worst seed",
+    "speedup, harmonic",
+    "geometric",
+    "side by side, harmonic",
+    "programs",
+)
 
 
 def bars(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
@@ -314,10 +331,9 @@ def show_executed(section: Section, frame: pl.DataFrame) -> str:
         frame,
         COUNTED,
         "Networks ([workloads](../workloads.md), batch 1, 64 x 64) and PyTorch programs, executed without "
-        "timing. The "
-        "times are [expected ones](../sampling/executed.md): they follow from what a launch executes, so "
-        "launches that "
-        "execute the same take the same, and errors are smaller than with measured times.",
+        "timing on two GPUs, for each of which PyTorch compiles its own kernels. The times are [expected "
+        "ones](../sampling/executed.md): they follow from what a launch executes, so launches that execute "
+        "the same take the same, and errors are smaller than with measured times.",
         after="\nWhat a profile costs (with PyTorch's compiler):\n\n" + cost,
     )
 
@@ -331,13 +347,13 @@ def measure_histograms(steps: Steps) -> pl.DataFrame:
 
 
 def histograms(name: str) -> Rows:
-    profile = real_profile(name)
+    profile = real_profile(FILES[name])
     durations = profile.column("duration_ns") / 1e3
     found: Rows = []
     kernels = np.asarray(profile.name_codes)
     ways = {"by name": kernels}
-    for label in ("PKS, of the launch's shape", "Sieve, of the launch's threads", "STEM+ROOT"):
-        ways[label] = registry.from_text(REAL[label], error=ERROR, seed=0).fit(profile).strata_
+    for label in (SHAPED, "Sieve, of the launch's threads", "STEM+ROOT"):
+        ways[label] = registry.from_text(fitted_to(profile)[label], error=ERROR, seed=0).fit(profile).strata_
     for way, strata in ways.items():
         sums = np.bincount(strata, weights=durations)
         for rank, cluster in enumerate(np.argsort(-sums, kind="stable")[:3]):
@@ -417,12 +433,8 @@ def measure_exploration(steps: Steps) -> pl.DataFrame:
     found: Rows = []
 
     def real() -> Rows:
-        return compared(
-            "OWLv2, H100 -> MI300X (real)",
-            real_profile("H100, OWLv2 inference"),
-            REAL,
-            real_profile("MI300X, OWLv2 inference"),
-        )
+        first, second = (real_profile(FILES[f"{gpu}, OWLv2 inference"]) for gpu in ("H100", "MI300X"))
+        return compared("OWLv2, H100 -> MI300X (real)", first, fitted_to(first), second)
 
     found += steps.rows("owlv2", real)
     volta, others = PKA.frame("launches"), PKA.frame("generations")
@@ -469,7 +481,12 @@ arithmetic of the errors, harmonic of the speedups.
             "drawings of the method",
             "[STEM](../sampling/stem.md), [ROOT](../sampling/root.md)",
         ),
-        Item("Table I", "the longest kernels of BERT", "`simt sample` lists the strata of any profile"),
+        Item(
+            "Table I",
+            "the kernels of BERT with the most time, and PKA's and Sieve's features of them",
+            "`simt sample PROFILE` lists the strata of any profile with their shares of the time; BERT's "
+            "profile is not at hand",
+        ),
         Item(
             "Figures 2, 3",
             "times of kernels, with the normal curve",
@@ -485,7 +502,7 @@ arithmetic of the errors, harmonic of the speedups.
         ),
         Item("Figures 7, 8; Table II, CASIO", "speedup and error", "real profiles", "real"),
         Item(
-            "Table II, Figure 10, Hugging Face",
+            "Table II; Figure 10, Hugging Face",
             "the same, larger",
             "PyTorch programs and networks, executed without "
             "timing; the suite itself needs a GPU and its profiles",
@@ -502,9 +519,10 @@ arithmetic of the errors, harmonic of the speedups.
         Item(
             "Makespan",
             "chosen launches side by side",
-            "`makespan_speedup` in the Parquet; streams and graphs are not "
-            "modelled by plans: they are sums of kernel times "
+            "the column *side by side*: all chosen launches at once, so that the longest decides. Streams "
+            "and graphs are not modelled by plans, which are sums of kernel times "
             "([limits](../sampling/README.md#limits-of-every-method))",
+            "real",
         ),
     ),
     parts=(

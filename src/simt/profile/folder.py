@@ -49,8 +49,7 @@ def read_folder(folder: Path, paths: Sequence[Path], read: Callable[[Path], Prof
         frame = profile.launches.with_columns(
             pl.col("name").cast(pl.String), pl.int_range(launches, launches + len(profile)).alias("launch")
         )
-        if "annotation" in frame.columns:
-            frame = frame.with_columns(pl.col("annotation").cast(pl.String))
+        frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
         if "position" in frame.columns:
             frame = frame.drop("position")
         own = profile.launches["device"] if profile.has("device") else pl.Series([0] * len(profile))

@@ -5,6 +5,7 @@ Source: libkineto's output_json.cpp names the categories and arguments; their ca
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +44,7 @@ class _Args(msgspec.Struct, gc=False):
     block: Any = None
     registers: Any = msgspec.field(name="registers per thread", default=None)
     shared: Any = msgspec.field(name="shared memory", default=None)
+    tensors: Any = msgspec.field(name="Input Dims", default=None)
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -123,7 +125,7 @@ class _Events:
         self.start, self.dur = array("d"), array("d")
         self.calls = _Ranges()
         self.ranges = (_Ranges(), _Ranges(), _Ranges())
-        self.labels: dict[str, int] = {}
+        self.labels: dict[tuple[str, str], int] = {}  # names of intervals, with operators' tensors
         self.threads: dict[tuple[Any, Any], int] = {}
         self.copies = 0
         self.copy_ns = 0.0
@@ -147,7 +149,10 @@ class _Events:
         elif isinstance(kind, _Ranges):
             args = event.args
             key = None if args is None else args.correlation if kind is self.calls else args.external
-            self._interval(kind, event, key)
+            tensors = None if args is None or kind is not self.ranges[0] else args.tensors
+            self._interval(
+                kind, event, key, "" if tensors is None else json.dumps(tensors, separators=(",", ":"))
+            )
 
     def _kind(self, category: str) -> _Ranges | str | None:
         if category in _RANGES:
@@ -156,7 +161,7 @@ class _Events:
             return self.calls
         return "kernel" if category in _KERNEL else "copy" if category in _COPIES else None
 
-    def _interval(self, into: _Ranges, event: _Event, key: Any) -> None:
+    def _interval(self, into: _Ranges, event: _Event, key: Any, tensors: str) -> None:
         name = event.name if isinstance(event.name, str) else ""
         try:
             thread = self.threads.setdefault((event.pid, event.tid), len(self.threads))
@@ -164,7 +169,7 @@ class _Events:
             raise ProfileError(
                 f"{self.source}: event {name!r}: pid or tid is neither a number nor text"
             ) from error
-        label = self.labels.setdefault(name, len(self.labels))
+        label = self.labels.setdefault((name, tensors), len(self.labels))
         start = self._number(event, "ts", event.ts)
         dur = 0.0 if event.dur is None else self._number(event, "dur", event.dur)
         into.add(thread, label, _id(key), start, dur)
@@ -214,17 +219,16 @@ class _Events:
         own = np.array(self.start)
         order = own.copy()
         order[found] = start[call[found]]
-        labels = list(self.labels)
-        in_threads = np.zeros(len(labels) + 1, bool)
-        in_threads[[code for name, code in self.labels.items() if name in _GRID_IN_THREADS]] = True
-        divide = found & in_threads[np.append(label, len(labels))[call]]
+        in_threads = np.zeros(len(self.labels) + 1, bool)
+        in_threads[[code for (name, _), code in self.labels.items() if name in _GRID_IN_THREADS]] = True
+        divide = found & in_threads[np.append(label, len(self.labels))[call]]
         frame = pl.DataFrame(
             {
                 "name": pl.Series(list(self.names), dtype=pl.String).gather(np.array(self.name)),
                 "start_ns": _nanoseconds(own - own.min() if len(own) else own),
                 "duration_ns": _nanoseconds(np.array(self.dur)),
                 **self._shape_columns(divide),
-                "annotation": self._annotations(labels, found, call, thread, start, end),
+                **self._annotations(found, call, thread, start, end),
                 "order": order,
             }
         )
@@ -249,28 +253,33 @@ class _Events:
 
     def _annotations(
         self,
-        names: list[str],
         found: npt.NDArray[np.bool_],
         call: npt.NDArray[np.int64],
         thread: npt.NDArray[np.int64],
         start: npt.NDArray[np.float64],
         end: npt.NDArray[np.float64],
-    ) -> pl.Series:
-        """The label of the best range around each launching call; without a call, the operator of its id."""
-        chosen = np.full(len(found), len(names), np.int64)  # index of a label, or one past the last for none
+    ) -> dict[str, pl.Series]:
+        """The best range around each launching call, its tensors; without a call, the operator of its id."""
+        none = len(self.labels)
+        chosen = np.full(len(found), none, np.int64)  # index of a label, or one past the last for none
         calls = call[found]
         at_thread, at = thread[calls], (start[calls] + end[calls]) / 2
         for ranges in self.ranges:
             of_thread, label, key, begin, finish = ranges.arrays()
             inner = innermost(of_thread, begin, finish, at_thread, at)
-            labels = np.append(label, len(names))[inner]
+            labels = np.append(label, none)[inner]
             part = chosen[found]
-            chosen[found] = np.where(part == len(names), labels, part)
+            chosen[found] = np.where(part == none, labels, part)
             if ranges is self.ranges[0] and not found.all():
-                by_id = np.append(label, len(names))[_lookup(key, np.array(self.external))]
+                by_id = np.append(label, none)[_lookup(key, np.array(self.external))]
                 chosen[~found] = by_id[~found]
-        labels_or_none = pl.Series("annotation", [*names, None], pl.String)
-        return pl.Series("annotation", labels_or_none.gather(chosen), pl.Categorical)
+        texts: dict[str, list[str | None]] = {"annotation": [*(name for name, _ in self.labels), None]}
+        if any(tensors for _, tensors in self.labels):
+            texts["tensors"] = [*(tensors or None for _, tensors in self.labels), None]
+        return {
+            column: pl.Series(column, pl.Series(values, dtype=pl.String).gather(chosen), pl.Categorical)
+            for column, values in texts.items()
+        }
 
     def _gpu(self, rest: _Rest, frame: pl.DataFrame) -> str | None:
         """The name of the devices that ran kernels; of all devices where ids do not match."""

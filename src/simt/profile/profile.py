@@ -36,6 +36,7 @@ COLUMNS: dict[str, Any] = {
     "start_ns": pl.Float64,
     "duration_ns": pl.Float64,
     "annotation": pl.Categorical,  # innermost NVTX range or framework operator around the launch
+    "tensors": pl.Categorical,  # shapes of the inputs of that operator, JSON: [[32,64],[64,10],[]]
 }
 KERNEL, COPY, COMMUNICATION, GRAPH = "kernel", "copy", "communication", "graph"
 METADATA = "simt.profile/1"  # key of our own entry in a Parquet file's metadata

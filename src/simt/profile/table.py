@@ -17,7 +17,7 @@ SCALES = {
     "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9,
     "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1024.0, "mib": 1024.0**2, "gib": 1024.0**3,
 }  # fmt: skip
-_TEXT = ("name", "annotation")
+_TEXT = ("name", "annotation", "tensors")
 
 
 def read_parquet(source: ProfileSource, columns: Mapping[str, str] | None, process: int | None) -> Profile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import zlib
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from simt.errors import PlanError
 from simt.methods import clone
@@ -25,6 +28,7 @@ Classifier = Literal["vote", "sgd", "naive_bayes", "mlp", "lookup+vote"]
 _CLASSIFIERS = ("vote", "sgd", "naive_bayes", "mlp", "lookup+vote")
 _MODELS = ("sgd", "naive_bayes", "mlp")
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_TENSORS = 3  # of an operator, the largest
 _BUCKETS = 1 << 12  # positions of hashed kernel names
 _HELD_OUT = 0.2
 _MOST_TRAINED = 20_000  # distinct examples
@@ -39,12 +43,14 @@ class TwoLevel(Sampler):
     with the number of launches in its group, over the whole program. The paper trains stochastic gradient
     descent (SGD), Gaussian naive Bayes and a multilayer perceptron on the detailed launches, but specifies
     neither the features of a launch nor how the three predictions are combined. Here, the features are the
-    base name, hashed to one of 4096 positions (one-hot), and the logarithms of the grid and block dimensions,
-    standardised. The majority decides, and SGD if all three differ.
+    base name, hashed to one of 4096 positions (one-hot), and the logarithms of the grid and block dimensions
+    and of the elements of the operator's three largest tensors (which the paper has from PyProf), where the
+    profile has them, standardised. The majority decides, and SGD if all three differ.
 
     detailed: number of launches, from the first, that form the detailed part; None: those with counters.
-    classifier: one of the models; their `vote`; or `lookup+vote`: a launch whose name, grid and block occur
-        in the detailed part is assigned to the most frequent group of these, others by the vote.
+    classifier: one of the models; their `vote`; or `lookup+vote`: a launch whose name, grid, block and
+        tensors occur in the detailed part is assigned to the most frequent group of these, others by the
+        vote.
     pks: forms the groups; PKS() by default.
     seed: seed of the models, of the trial, and of PKS (instead of its own).
 
@@ -163,9 +169,9 @@ def _unseen(
 
 @dataclass(frozen=True)
 class _Light:
-    """Contents of a light profile. Launches with the same name, grid and block are one group.
+    """Contents of a light profile. Launches with the same name, grid, block and tensors are one group.
 
-    bucket: [groups] hash of the kernel's base name. logs: [groups, dimensions] of grid and block.
+    bucket: [groups] hash of the kernel's base name. logs: [groups, dimensions] of grid, block and tensors.
     """
 
     groups: Groups
@@ -176,11 +182,43 @@ class _Light:
     def of(cls, profile: Profile) -> _Light:
         known = [name for name in _DIMENSIONS if available(profile, [name])]
         columns = [np.nan_to_num(profile.column(name)) for name in known]
+        columns += _elements(profile)
         groups = identical([profile.name_codes, *columns])
         buckets = np.array([zlib.crc32(_base(name).encode()) % _BUCKETS for name in profile.names])
         logs = [np.log2(np.maximum(column[groups.first], 1)) for column in columns]
         shape = np.stack(logs, axis=1) if logs else np.zeros((len(groups), 0))
         return cls(groups, buckets[profile.name_codes[groups.first]], shape)
+
+
+def _elements(profile: Profile) -> list[Floats]:
+    """Elements of the three largest tensors of each launch's operator, 0 for none; no columns if the profile
+    has no tensors.
+
+    Raises PlanError for shapes that are not those of `tensors`.
+    """
+    if not profile.has("tensors"):
+        return []
+    texts = profile.launches["tensors"].cast(pl.String)
+    sizes: dict[str | None, list[float]] = {None: [0.0] * _TENSORS}
+    for text in texts.unique().drop_nulls():
+        try:
+            elements = sorted(_products(json.loads(text)), reverse=True)
+        except (ValueError, TypeError):
+            raise PlanError(
+                f"{profile.source}: `tensors` is {text!r}, expected lists of sizes as JSON, such as "
+                f"[[32,64],[64,10]]"
+            ) from None
+        sizes[text] = (elements + sizes[None])[:_TENSORS]
+    rows = np.array([sizes[text] for text in texts])
+    return list(rows.T)
+
+
+def _products(shapes: list[Any]) -> list[float]:
+    """The elements of each tensor; of a list of tensors, of each in it."""
+    found = []
+    for shape in filter(None, shapes):
+        found += _products(shape) if isinstance(shape[0], list) else [float(math.prod(shape))]
+    return found
 
 
 def _base(name: str) -> str:
