@@ -57,12 +57,9 @@ def device_properties(spec: Spec, total_memory: int, index: int) -> Properties:
     )
 
 
-class StreamBase:
+class StreamBase(torch._C.Stream):  # type: ignore[misc]
     """`torch._C._CudaStreamBase`."""
 
-    stream_id: int
-    device_index: int
-    device_type: int
     priority: int
 
     def __new__(
@@ -74,11 +71,12 @@ class StreamBase:
         stream_ptr: int = 0,
         **others: Any,
     ) -> StreamBase:
-        self = super().__new__(cls)
-        known = bool(device_type)
-        self.device_index = device_index if known else gpus.current()
-        self.stream_id = stream_ptr or (stream_id if known else gpus.gpu_of(self.device_index).new_stream())
-        self.device_type = _CUDA_DEVICE
+        if not device_type:
+            device_index = gpus.current()
+            stream_id = gpus.gpu_of(device_index).new_stream()
+        self: StreamBase = super().__new__(
+            cls, stream_id=stream_ptr or stream_id, device_index=device_index, device_type=_CUDA_DEVICE
+        )
         self.priority = priority
         return self
 
@@ -313,10 +311,20 @@ def _statistics(device: int) -> dict[str, Any]:
         "active_bytes": every(used, found.peak),
         "requested_bytes": every(used, found.peak),
         "reserved_bytes": every(found.reserved, found.peak_reserved),
-        "allocation": every(found.allocations, found.allocations),
+        "inactive_split_bytes": every(0, 0),
+        "inactive_split": every(0, 0),
+        "allocation": every(found.blocks, found.allocations),
+        "active": every(found.blocks, found.allocations),
+        "segment": every(found.segments, found.segments),
+        "oversize_allocations": {"current": 0, "peak": 0, "allocated": 0, "freed": 0},
+        "oversize_segments": {"current": 0, "peak": 0, "allocated": 0, "freed": 0},
         "num_alloc_retries": 0,
         "num_ooms": 0,
     }
+
+
+def _set_fraction(fraction: float, device: int) -> None:
+    gpus.gpu_of(device).fraction = fraction
 
 
 def _reset_peak(device: int) -> None:
@@ -335,12 +343,6 @@ def _synchronize() -> None:
 
 def _sleep(cycles: int) -> None:
     raise NotImplementedError("simt.torch: torch.cuda._sleep")
-
-
-def _allocator_is_enabled() -> bool:
-    raise NotImplementedError(
-        "simt.torch: CUDA graphs of torch.compile (mode='reduce-overhead'); capture one with torch.cuda.graph"
-    )
 
 
 _FUNCTIONS: dict[str, Any] = {
@@ -375,7 +377,8 @@ _FUNCTIONS: dict[str, Any] = {
     "_cuda_lock_mutex": lambda: None,
     "_cuda_unlock_mutex": lambda: None,
     "_cuda_sleep": _sleep,
-    "_cuda_cudaCachingAllocator_is_enabled": _allocator_is_enabled,
+    "_cuda_setMemoryFraction": _set_fraction,
+    "_cuda_getMemoryFraction": lambda device: gpus.gpu_of(device).fraction,
     "_host_emptyCache": lambda: None,
     "_graph_pool_handle": lambda: (0, 1),
 }

@@ -258,13 +258,9 @@ def zero(tensor: torch.Tensor) -> torch.Tensor:
             return
         stream = found.stream_of(found.stream)
         rows = MemoryRows(address, nbytes, use="written")
-        number = found.gpu.transfer(
-            QueuedTransfer(
-                "device", nbytes, stream.number if stream is not None else None, touched=[rows], perform=fill
-            )
-        )
-        if stream is None:
-            found.gpu.synchronize(until=[number])
+        number = stream.number if stream is not None else None
+        memset = QueuedTransfer("device", nbytes, number, touched=[rows], perform=fill)
+        found.queue(memset, "Memset", stream is None)
 
     found.capture_or_do(act)
     return tensor
@@ -349,11 +345,10 @@ def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
     if device is None:
         device = next(x for x in leaves if isinstance(x, torch.device) and x.type in KEYS)
     found = gpus.gpu_of(device)
-    if found.capture is not None:
-        raise NotImplementedError(f"simt.torch: {op} runs on the host, which a CUDA graph cannot capture")
-    found.synchronize()
     if note:
         ran_on_host(found, str(op))
+    if found.capture is None:
+        found.synchronize()
     views = {id(x): host_view(x) for x in leaves if isinstance(x, torch.Tensor)}
     back = {id(views[id(x)]): x for x in leaves if isinstance(x, torch.Tensor)}
     given = [
@@ -364,6 +359,8 @@ def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
         else x
         for x in leaves
     ]
+    if found.capture is not None:
+        return _captured(op, found, device, given, structure, back)
     arguments, settings = tree_unflatten(given, structure)
     with torch.no_grad():
         results, shape = tree_flatten(op(*arguments, **settings))
@@ -378,6 +375,48 @@ def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
             with torch.no_grad():
                 host_view(made).copy_(result)
             outputs.append(made)
+    return tree_unflatten(outputs, shape)
+
+
+def _captured(
+    op: Any,
+    found: gpus.SimulatedGpu,
+    device: torch.device,
+    given: list[Any],
+    structure: Any,
+    back: dict[int, torch.Tensor],
+) -> Any:
+    """Records an operator of the host in the graph that is captured. given: its arguments on the host.
+    back: the tensors of the device that they are, by id.
+    """
+    if {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(op.tags):
+        raise NotImplementedError(
+            f"simt.torch: what {op} gives depends on values, so a CUDA graph cannot capture it"
+        )
+    copies = [x.clone() if isinstance(x, torch.Tensor) else x for x in given]
+    of = {id(c): back[id(x)] for c, x in zip(copies, given, strict=True) if id(x) in back}
+    arguments, settings = tree_unflatten(copies, structure)
+    with torch.no_grad():  # for the sizes of the results; what is captured does not run
+        results, shape = tree_flatten(op(*arguments, **settings))
+    outputs: list[Any] = []
+    for result in results:
+        known = of.get(id(result))
+        outputs.append(
+            known
+            if known is not None
+            else empty_strided(result.shape, result.stride(), result.dtype, None, device)
+        )
+    targets = [None if id(r) in of else host_view(o) for r, o in zip(results, outputs, strict=True)]
+
+    def act() -> None:
+        found.synchronize()
+        arguments, settings = tree_unflatten(given, structure)
+        with torch.no_grad():
+            for target, result in zip(targets, tree_flatten(op(*arguments, **settings))[0], strict=True):
+                if target is not None:
+                    target.copy_(result)
+
+    found.capture_or_do(act)
     return tree_unflatten(outputs, shape)
 
 

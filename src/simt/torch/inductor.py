@@ -32,6 +32,8 @@ _OPTIONS: dict[str, Any] = {
     "triton.unique_kernel_names": True,
     "triton.autotune_pointwise": False,
     "triton.autotune_at_compile_time": False,
+    # Its trees of graphs share memory by an allocator in C++; without them each function has a graph.
+    "triton.cudagraph_trees": False,
 }
 
 
