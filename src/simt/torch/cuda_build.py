@@ -7,6 +7,7 @@ them, so nothing is replaced; what they do not do raises an error that names the
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -82,6 +83,16 @@ class StreamBase(torch._C.Stream):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any, **others: Any) -> None:
         pass
+
+    def __enter__(self) -> StreamBase:
+        self._outside = [*getattr(self, "_outside", []), (gpus.current(), self._gpu.stream)]
+        _set_stream(self.stream_id, self.device_index, _CUDA_DEVICE)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        device, stream = self._outside.pop()
+        self._gpu.stream = stream
+        gpus.set_current(device)
 
     @property
     def cuda_stream(self) -> int:
@@ -177,6 +188,40 @@ class EventBase:
 
     def ipc_handle(self) -> bytes:
         raise NotImplementedError("simt.torch: events are not shared between processes")
+
+
+class _OfAccelerator(type):
+    """The class of `torch.Stream` and `torch.Event`, which make streams and events of the accelerator."""
+
+    known: tuple[type, ...]
+
+    def __call__(cls, device: Any = None, *arguments: Any, **settings: Any) -> Any:
+        settings.pop("stream_id", None)
+        made = getattr(torch.cuda, cls.__name__)
+        if cls.__name__ == "Stream":
+            return made(device, *arguments, **settings)
+        return made(*arguments, **settings)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.known)
+
+    def __subclasscheck__(cls, found: type) -> bool:
+        return issubclass(found, cls.known)
+
+
+class AnyStream(metaclass=_OfAccelerator):
+    """`torch.Stream`."""
+
+    known = (torch._C.Stream,)
+
+
+class AnyEvent(metaclass=_OfAccelerator):
+    """`torch.Event`."""
+
+    known = (torch._C.Event, EventBase)
+
+
+AnyStream.__name__, AnyEvent.__name__ = "Stream", "Event"
 
 
 class Graph:
@@ -345,6 +390,29 @@ def _sleep(cycles: int) -> None:
     raise NotImplementedError("simt.torch: torch.cuda._sleep")
 
 
+def _broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:
+    return [tensor.to(torch.device("cuda", device)) for device in devices]
+
+
+def _broadcast_all(
+    tensors: Sequence[torch.Tensor], devices: Sequence[int], buffer_size: int
+) -> list[list[torch.Tensor]]:
+    return [[tensor.to(torch.device("cuda", device)) for tensor in tensors] for device in devices]
+
+
+def _scatter(
+    tensor: torch.Tensor, devices: Sequence[int], sizes: Sequence[int] | None, dim: int, streams: Any
+) -> list[torch.Tensor]:
+    chunks = tensor.split(list(sizes), dim) if sizes is not None else tensor.chunk(len(devices), dim)
+    return [chunk.to(torch.device("cuda", device)) for chunk, device in zip(chunks, devices, strict=False)]
+
+
+def _gather(tensors: Sequence[torch.Tensor], dim: int, destination: int | None) -> torch.Tensor:
+    index = gpus.current() if destination is None else destination
+    to = torch.device("cuda", index) if index >= 0 else torch.device("cpu")
+    return torch.cat([tensor.to(to) for tensor in tensors], dim)
+
+
 _FUNCTIONS: dict[str, Any] = {
     "_cuda_init": _init,
     "_cuda_getDeviceCount": gpus.count,
@@ -377,9 +445,14 @@ _FUNCTIONS: dict[str, Any] = {
     "_cuda_lock_mutex": lambda: None,
     "_cuda_unlock_mutex": lambda: None,
     "_cuda_sleep": _sleep,
+    "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
     "_cuda_setMemoryFraction": _set_fraction,
     "_cuda_getMemoryFraction": lambda device: gpus.gpu_of(device).fraction,
     "_host_emptyCache": lambda: None,
+    "_broadcast": _broadcast,
+    "_broadcast_coalesced": _broadcast_all,
+    "_scatter": _scatter,
+    "_gather": _gather,
     "_graph_pool_handle": lambda: (0, 1),
 }
 
@@ -415,6 +488,7 @@ def install() -> None:
         "make_graphed_callables",
     ):
         setattr(cuda, name, getattr(graphs, name))
+    torch.Stream, torch.Event = AnyStream, AnyEvent
     cuda._cudart = Runtime
     cuda._exchange_device = _exchange_device
     cuda._maybe_exchange_device = _maybe_exchange_device

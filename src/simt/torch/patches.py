@@ -7,6 +7,7 @@
 | `torch._C._accelerator_*` | they ask C++ for an accelerator; the simulated one is not known there |
 | `triton.testing.do_bench`, `do_bench_cudagraph` | they repeat for 100 ms, which takes hours to simulate |
 | `torch._C._dynamo.guards._empty_strided_cuda` | it is C++ that a build for the CPU has not |
+| `torch.Stream`, `torch.Event` | their C++ asks guards for streams, by values that Python cannot return |
 | `torch.UntypedStorage.__new__` | the C++ below it makes no storages on CUDA |
 | the fast path of `torch.nn.MultiheadAttention` (switched off) | one operator in C++, for the CPU and CUDA |
 | what `torch.profiler` calls to start and stop | it is C++, which knows no simulated GPU (`profiling`) |

@@ -99,14 +99,14 @@ class DeviceEvent:
 class _WithDevices:
     """The results of PyTorch's profiler, with events of the devices."""
 
-    def __init__(self, results: Any, found: list[DeviceEvent]) -> None:
-        self._results, self._found = results, found
+    def __init__(self, results: Any, host: list[Any], found: list[DeviceEvent]) -> None:
+        self._results, self._host, self._found = results, host, found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._results, name)
 
     def events(self) -> list[Any]:
-        return [*self._results.events(), *self._found]
+        return [*self._host, *self._found]
 
     def save(self, path: str) -> None:
         """Writes Chrome's trace."""
@@ -164,14 +164,15 @@ def _stop(disable: Callable[[], Any]) -> Callable[[], Any]:
         results = disable()
         if not _begun or not hasattr(results, "events"):
             return results
-        operators = _Operators(results.events())
+        host = list(results.events())
+        operators = _Operators(host)
         found = [
             event
             for index, cycle in _begun.items()
             for event in _events(gpus.gpu_of(index), cycle, results.trace_start_ns(), operators)
         ]
         _begun.clear()
-        return _WithDevices(results, found)
+        return _WithDevices(results, host, found)
 
     return stop
 
