@@ -21,6 +21,8 @@ _FUNCTION = re.compile(
 )
 _CODE = re.compile(r"(?<![\w$.%])\.(?:entry|func)\b")
 _CONTRACTED = re.compile(r"(?<![\w$.%])(mul|add|sub)((?:\.ftz|\.sat)*\.(?:f32|f64|b?f16|b?f16x2))(?![\w.])")
+_INLINE_ASSEMBLY = re.compile(r"^[ \t]*// begin inline asm.*?^[ \t]*// end inline asm", re.MULTILINE | re.DOTALL)
+_LOCATION = re.compile(r"^[ \t]*\.loc[ \t][^\n]*", re.MULTILINE)
 _ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 
 
@@ -122,6 +124,7 @@ class PtxModule(Image):
         Raises:
             PtxError: the text has no `.version` or no `.target` of a known form.
         """
+        text = _INLINE_ASSEMBLY.sub(_at_its_statement, text)
         module = PtxModule(text=text, name=name, arch="")
         target = _TARGET.search(module._bare)
         if not _VERSION.search(module._bare) or target is None:
@@ -129,6 +132,13 @@ class PtxModule(Image):
         if _ARCH.match(target[1]) is None:
             raise PtxError(f"{name}: its target is {target[1]}, expected one such as sm_80 or sm_90a")
         return replace(module, arch=target[1])
+
+
+def _at_its_statement(assembly: re.Match[str]) -> str:
+    """Inline assembly whose instructions belong to its statement. LLVM counts the lines of the assembly as if
+    they followed that line in the file, where other statements are.
+    """
+    return _LOCATION.sub("//", assembly[0])
 
 
 def is_ptx(text: str) -> bool:

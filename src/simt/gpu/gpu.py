@@ -249,6 +249,11 @@ class GPU(Programs, ArrayCreation, Texturing):
         return self._session.queued
 
     @property
+    def last_launch(self) -> int:
+        """The number of the last launch; they count from 1."""
+        return self._next_id - 1
+
+    @property
     def last_cycle(self) -> int:
         """Cycle in which the last finished launch ended."""
         return self._session.record.last_cycle
@@ -671,7 +676,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     @property
     def position(self) -> tuple[int, int, str]:
         """What has come before: number of launches, number of streams, digest of the timed launches."""
-        return self._next_id - 1, self._streams, self._digest.hexdigest()
+        return self.last_launch, self._streams, self._digest.hexdigest()
 
     @position.setter
     def position(self, position: tuple[int, int, str]) -> None:

@@ -7,6 +7,7 @@ them, so nothing is replaced; what they do not do raises an error that names the
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -57,12 +58,9 @@ def device_properties(spec: Spec, total_memory: int, index: int) -> Properties:
     )
 
 
-class StreamBase:
+class StreamBase(torch._C.Stream):  # type: ignore[misc]
     """`torch._C._CudaStreamBase`."""
 
-    stream_id: int
-    device_index: int
-    device_type: int
     priority: int
 
     def __new__(
@@ -74,16 +72,27 @@ class StreamBase:
         stream_ptr: int = 0,
         **others: Any,
     ) -> StreamBase:
-        self = super().__new__(cls)
-        known = bool(device_type)
-        self.device_index = device_index if known else gpus.current()
-        self.stream_id = stream_ptr or (stream_id if known else gpus.gpu_of(self.device_index).new_stream())
-        self.device_type = _CUDA_DEVICE
+        if not device_type:
+            device_index = gpus.current()
+            stream_id = gpus.gpu_of(device_index).new_stream()
+        self: StreamBase = super().__new__(
+            cls, stream_id=stream_ptr or stream_id, device_index=device_index, device_type=_CUDA_DEVICE
+        )
         self.priority = priority
         return self
 
     def __init__(self, *arguments: Any, **others: Any) -> None:
         pass
+
+    def __enter__(self) -> StreamBase:
+        self._outside = [*getattr(self, "_outside", []), (gpus.current(), self._gpu.stream)]
+        _set_stream(self.stream_id, self.device_index, _CUDA_DEVICE)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        device, stream = self._outside.pop()
+        self._gpu.stream = stream
+        gpus.set_current(device)
 
     @property
     def cuda_stream(self) -> int:
@@ -179,6 +188,40 @@ class EventBase:
 
     def ipc_handle(self) -> bytes:
         raise NotImplementedError("simt.torch: events are not shared between processes")
+
+
+class _OfAccelerator(type):
+    """The class of `torch.Stream` and `torch.Event`, which make streams and events of the accelerator."""
+
+    known: tuple[type, ...]
+
+    def __call__(cls, device: Any = None, *arguments: Any, **settings: Any) -> Any:
+        settings.pop("stream_id", None)
+        made = getattr(torch.cuda, cls.__name__)
+        if cls.__name__ == "Stream":
+            return made(device, *arguments, **settings)
+        return made(*arguments, **settings)
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, cls.known)
+
+    def __subclasscheck__(cls, found: type) -> bool:
+        return issubclass(found, cls.known)
+
+
+class AnyStream(metaclass=_OfAccelerator):
+    """`torch.Stream`."""
+
+    known = (torch._C.Stream,)
+
+
+class AnyEvent(metaclass=_OfAccelerator):
+    """`torch.Event`."""
+
+    known = (torch._C.Event, EventBase)
+
+
+AnyStream.__name__, AnyEvent.__name__ = "Stream", "Event"
 
 
 class Graph:
@@ -313,10 +356,20 @@ def _statistics(device: int) -> dict[str, Any]:
         "active_bytes": every(used, found.peak),
         "requested_bytes": every(used, found.peak),
         "reserved_bytes": every(found.reserved, found.peak_reserved),
-        "allocation": every(found.allocations, found.allocations),
+        "inactive_split_bytes": every(0, 0),
+        "inactive_split": every(0, 0),
+        "allocation": every(found.blocks, found.allocations),
+        "active": every(found.blocks, found.allocations),
+        "segment": every(found.segments, found.segments),
+        "oversize_allocations": {"current": 0, "peak": 0, "allocated": 0, "freed": 0},
+        "oversize_segments": {"current": 0, "peak": 0, "allocated": 0, "freed": 0},
         "num_alloc_retries": 0,
         "num_ooms": 0,
     }
+
+
+def _set_fraction(fraction: float, device: int) -> None:
+    gpus.gpu_of(device).fraction = fraction
 
 
 def _reset_peak(device: int) -> None:
@@ -337,10 +390,27 @@ def _sleep(cycles: int) -> None:
     raise NotImplementedError("simt.torch: torch.cuda._sleep")
 
 
-def _allocator_is_enabled() -> bool:
-    raise NotImplementedError(
-        "simt.torch: CUDA graphs of torch.compile (mode='reduce-overhead'); capture one with torch.cuda.graph"
-    )
+def _broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:
+    return [tensor.to(torch.device("cuda", device)) for device in devices]
+
+
+def _broadcast_all(
+    tensors: Sequence[torch.Tensor], devices: Sequence[int], buffer_size: int
+) -> list[list[torch.Tensor]]:
+    return [[tensor.to(torch.device("cuda", device)) for tensor in tensors] for device in devices]
+
+
+def _scatter(
+    tensor: torch.Tensor, devices: Sequence[int], sizes: Sequence[int] | None, dim: int, streams: Any
+) -> list[torch.Tensor]:
+    chunks = tensor.split(list(sizes), dim) if sizes is not None else tensor.chunk(len(devices), dim)
+    return [chunk.to(torch.device("cuda", device)) for chunk, device in zip(chunks, devices, strict=False)]
+
+
+def _gather(tensors: Sequence[torch.Tensor], dim: int, destination: int | None) -> torch.Tensor:
+    index = gpus.current() if destination is None else destination
+    to = torch.device("cuda", index) if index >= 0 else torch.device("cpu")
+    return torch.cat([tensor.to(to) for tensor in tensors], dim)
 
 
 _FUNCTIONS: dict[str, Any] = {
@@ -375,8 +445,14 @@ _FUNCTIONS: dict[str, Any] = {
     "_cuda_lock_mutex": lambda: None,
     "_cuda_unlock_mutex": lambda: None,
     "_cuda_sleep": _sleep,
-    "_cuda_cudaCachingAllocator_is_enabled": _allocator_is_enabled,
+    "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
+    "_cuda_setMemoryFraction": _set_fraction,
+    "_cuda_getMemoryFraction": lambda device: gpus.gpu_of(device).fraction,
     "_host_emptyCache": lambda: None,
+    "_broadcast": _broadcast,
+    "_broadcast_coalesced": _broadcast_all,
+    "_scatter": _scatter,
+    "_gather": _gather,
     "_graph_pool_handle": lambda: (0, 1),
 }
 
@@ -412,6 +488,7 @@ def install() -> None:
         "make_graphed_callables",
     ):
         setattr(cuda, name, getattr(graphs, name))
+    torch.Stream, torch.Event = AnyStream, AnyEvent
     cuda._cudart = Runtime
     cuda._exchange_device = _exchange_device
     cuda._maybe_exchange_device = _maybe_exchange_device

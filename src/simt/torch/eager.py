@@ -32,6 +32,7 @@ _CPU = DispatchKeySet(DispatchKey.CPU)
 _VIEWS = (
     "view",
     "as_strided",
+    "as_strided_",
     "_reshape_alias",
     "unfold",
     "view_as_real",
@@ -89,9 +90,6 @@ _WHOLE = (
     "_log_softmax",
     "_softmax_backward_data",
     "_log_softmax_backward_data",
-    "_fused_adamw_",
-    "_fused_adam_",
-    "_fused_sgd_",
     "mean.dim",
     "index_put_",
     "index_put",
@@ -118,7 +116,8 @@ def host_view(tensor: torch.Tensor) -> torch.Tensor:
         flat = aten.empty.memory_format([0], dtype=tensor.dtype).set_(
             flat.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride()
         )
-        return flat
+        flat = flat.conj() if tensor.is_conj() else flat
+        return torch._neg_view(flat) if tensor.is_neg() else flat
     return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
@@ -210,7 +209,8 @@ def copy(to: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> 
     source_there, to_there = source.device.type in KEYS, to.device.type in KEYS
     if source_there and to_there and source.device.index == to.device.index:
         same = source.dtype == to.dtype and source.shape == to.shape and source.stride() == to.stride()
-        if not (same and _is_dense(to)):
+        alike = source.is_conj() == to.is_conj() and source.is_neg() == to.is_neg()
+        if alike and not (same and _is_dense(to)):
             return run(aten.copy_.default, (to, source), {})
         link = "device"
     else:
@@ -258,13 +258,9 @@ def zero(tensor: torch.Tensor) -> torch.Tensor:
             return
         stream = found.stream_of(found.stream)
         rows = MemoryRows(address, nbytes, use="written")
-        number = found.gpu.transfer(
-            QueuedTransfer(
-                "device", nbytes, stream.number if stream is not None else None, touched=[rows], perform=fill
-            )
-        )
-        if stream is None:
-            found.gpu.synchronize(until=[number])
+        number = stream.number if stream is not None else None
+        memset = QueuedTransfer("device", nbytes, number, touched=[rows], perform=fill)
+        found.queue(memset, "Memset", stream is None)
 
     found.capture_or_do(act)
     return tensor
@@ -323,6 +319,43 @@ def record_stream(tensor: torch.Tensor, stream: Any) -> None:
     """Memory of queued launches is kept whatever their streams are."""
 
 
+def index(tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    """`Tensor[indices]`. Masks become the numbers of what they keep, which the host counts."""
+    found: list[torch.Tensor | None] = []
+    for one in indices:
+        if one is not None and one.dtype in (torch.bool, torch.uint8):
+            found.extend(one.nonzero().unbind(1))
+        else:
+            found.append(one)
+    result: torch.Tensor = run(aten.index.Tensor, (tensor, found), {})
+    return result
+
+
+def unscale(grads: Sequence[torch.Tensor], found_infinite: torch.Tensor, inverse: torch.Tensor) -> None:
+    """What `torch.amp.GradScaler` does to gradients: a kernel for each, for all of one shape the same."""
+    for grad in grads:
+        run(aten._amp_foreach_non_finite_check_and_unscale_.default, ([grad], found_infinite, inverse), {})
+
+
+def fused(op: Any) -> Callable[..., None]:
+    """An optimiser's step of all parameters: a kernel for each, for all of one shape the same. The step
+    size is an argument of the kernel.
+    """
+    other = getattr(op.overloadpacket, "tensor_lr")
+
+    def step(*lists: Any, lr: Any, **settings: Any) -> None:
+        lr = lr if isinstance(lr, torch.Tensor) else torch.tensor(lr, dtype=torch.float64)
+        for number in range(len(lists[0])):
+            run(other, tuple(of[number : number + 1] for of in lists), {**settings, "lr": lr})
+
+    return step
+
+
+def no_library(*arguments: Any, **settings: Any) -> bool:
+    """Whether a closed library computes this."""
+    return False
+
+
 def random(op: Any) -> Callable[..., Any]:
     """An operator that draws random numbers: on the host, with the device's generator."""
 
@@ -349,11 +382,10 @@ def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
     if device is None:
         device = next(x for x in leaves if isinstance(x, torch.device) and x.type in KEYS)
     found = gpus.gpu_of(device)
-    if found.capture is not None:
-        raise NotImplementedError(f"simt.torch: {op} runs on the host, which a CUDA graph cannot capture")
-    found.synchronize()
     if note:
         ran_on_host(found, str(op))
+    if found.capture is None:
+        found.synchronize()
     views = {id(x): host_view(x) for x in leaves if isinstance(x, torch.Tensor)}
     back = {id(views[id(x)]): x for x in leaves if isinstance(x, torch.Tensor)}
     given = [
@@ -364,6 +396,8 @@ def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
         else x
         for x in leaves
     ]
+    if found.capture is not None:
+        return _captured(op, found, device, given, structure, back)
     arguments, settings = tree_unflatten(given, structure)
     with torch.no_grad():
         results, shape = tree_flatten(op(*arguments, **settings))
@@ -381,6 +415,48 @@ def on_host(op: Any, arguments: Any, settings: Any, note: bool = True) -> Any:
     return tree_unflatten(outputs, shape)
 
 
+def _captured(
+    op: Any,
+    found: gpus.SimulatedGpu,
+    device: torch.device,
+    given: list[Any],
+    structure: Any,
+    back: dict[int, torch.Tensor],
+) -> Any:
+    """Records an operator of the host in the graph that is captured. given: its arguments on the host.
+    back: the tensors of the device that they are, by id.
+    """
+    if {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(op.tags):
+        raise NotImplementedError(
+            f"simt.torch: what {op} gives depends on values, so a CUDA graph cannot capture it"
+        )
+    copies = [x.clone() if isinstance(x, torch.Tensor) else x for x in given]
+    of = {id(c): back[id(x)] for c, x in zip(copies, given, strict=True) if id(x) in back}
+    arguments, settings = tree_unflatten(copies, structure)
+    with torch.no_grad():  # for the sizes of the results; what is captured does not run
+        results, shape = tree_flatten(op(*arguments, **settings))
+    outputs: list[Any] = []
+    for result in results:
+        known = of.get(id(result))
+        outputs.append(
+            known
+            if known is not None
+            else empty_strided(result.shape, result.stride(), result.dtype, None, device)
+        )
+    targets = [None if id(r) in of else host_view(o) for r, o in zip(results, outputs, strict=True)]
+
+    def act() -> None:
+        found.synchronize()
+        arguments, settings = tree_unflatten(given, structure)
+        with torch.no_grad():
+            for target, result in zip(targets, tree_flatten(op(*arguments, **settings))[0], strict=True):
+                if target is not None:
+                    target.copy_(result)
+
+    found.capture_or_do(act)
+    return tree_unflatten(outputs, shape)
+
+
 def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
     """Counts it, names it once, and notes it in the Result."""
     if operator not in found.host_operators:
@@ -393,6 +469,7 @@ def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
 
 def run(op: Any, arguments: Any, settings: Any) -> Any:
     """Runs an operator as a kernel, or on the host."""
+    op, arguments = _with_tensors(op, arguments)
     for name, value in settings.items():
         if isinstance(value, torch.Tensor) and not value.numel() and _is_out(op, name):
             _size_outputs(op, arguments, settings)
@@ -401,6 +478,31 @@ def run(op: Any, arguments: Any, settings: Any) -> Any:
         return KERNELS.run(op, arguments, settings)
     except NoKernelError:
         return on_host(op, arguments, settings)
+
+
+_places: dict[Any, tuple[int, ...]] = {}
+
+
+def _with_tensors(op: Any, arguments: Any) -> tuple[Any, Any]:
+    """The operator for numbers in place of tensors, or the numbers as tensors: PyTorch gives Python numbers
+    for tensors that it made of them.
+    """
+    places = _places.get(op)
+    if places is None:
+        packet = op._schema.name.removeprefix("aten::")
+        taken = torch._C._should_allow_numbers_as_tensors(packet)
+        places = _places[op] = tuple(
+            place
+            for place, argument in enumerate(op._schema.arguments)
+            if isinstance(argument.type, torch.TensorType) and not taken
+        )
+    numbers = [n for n in places if n < len(arguments) and isinstance(arguments[n], (int, float, complex))]
+    if not numbers:
+        return op, arguments
+    name = op._overloadname.replace("Tensor", "Scalar")
+    if numbers == [1] and name != op._overloadname and name in op.overloadpacket.overloads():
+        return getattr(op.overloadpacket, name), arguments
+    return op, [torch.tensor(x) if n in numbers else x for n, x in enumerate(arguments)]
 
 
 def _is_out(op: Any, name: str) -> bool:
@@ -418,7 +520,12 @@ def _size_outputs(op: Any, arguments: Any, settings: Any) -> None:
 
     leaves, structure = tree_flatten((arguments, settings))
     positional, named = tree_unflatten([without_values(leaf) for leaf in leaves], structure)
-    op(*positional, **named)
+    try:
+        op(*positional, **named)
+    except NotImplementedError:  # only its results tell: of copies
+        copies = [host_view(leaf).clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        positional, named = tree_unflatten(copies, structure)
+        op(*positional, **named)
     for name, value in settings.items():
         if isinstance(value, torch.Tensor) and _is_out(op, name) and value.shape != named[name].shape:
             resize(value, named[name].shape)
@@ -461,6 +568,12 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "set_.source_Storage": set_storage,
     "_local_scalar_dense": item,
     "record_stream": record_stream,
+    "index.Tensor": index,
+    "_amp_foreach_non_finite_check_and_unscale_": unscale,
+    "_use_miopen_ctc_loss": no_library,
+    "_use_miopen_ctc_loss.Tensor": no_library,
+    "_use_cudnn_ctc_loss": no_library,
+    "_use_cudnn_ctc_loss.Tensor": no_library,
 }
 
 
@@ -481,6 +594,9 @@ def install(type: str) -> None:
 
     for name, function in _SPECIAL.items():
         add(name, function)
+    for optimiser in ("adam", "adamw", "sgd"):
+        for overload in ("", ".tensor_lr"):
+            add(f"_fused_{optimiser}_{overload}", fused(_operator(f"_fused_{optimiser}_")))
     for name in _VIEWS:
         add(name, _view(_operator(name)))
     for name in _RANDOM:

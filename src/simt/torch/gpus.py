@@ -10,9 +10,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -58,6 +59,12 @@ _LENT = np.dtype(
 _BYTES = 1 | 8 << 8 | 1 << 16
 """Unsigned integers of 8 bits, one lane."""
 _MANY = 4096
+_COPIES = {
+    "host_to_device": "Memcpy HtoD",
+    "device_to_host": "Memcpy DtoH",
+    "device": "Memcpy DtoD",
+}
+"""What profilers call copies, by what they occupy."""
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype, _capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _INCREMENT = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p).value
@@ -137,6 +144,19 @@ class _Block:
         self.gpu.give_back(self.address, self.nbytes)
 
 
+class Profiled(NamedTuple):
+    """A launch or copy that a profiler has seen.
+
+    time: of the host, in ns, since 1970. launch: its number, 0 for a copy.
+    """
+
+    name: str
+    time: int
+    launch: int
+    stream: int
+    transfer: QueuedTransfer | None = None
+
+
 class _Gpu(GPU):
     """A GPU whose addresses no other of this process has."""
 
@@ -161,6 +181,10 @@ class SimulatedGpu:
         self._lock = threading.RLock()
         self.current = self.peak = self.reserved = self.peak_reserved = self.allocations = 0
         """Bytes in tensors, and held for them; number of allocations."""
+        self.blocks = self.segments = 0
+        """Number of tensors' blocks, and of those held for them."""
+        self.fraction = 1.0
+        """How much of the memory PyTorch may take."""
         self.streams: dict[int, Stream] = {}
         """Streams that the program has made, by handle. The default stream has handle 0."""
         self.stream = 0
@@ -170,6 +194,8 @@ class SimulatedGpu:
         self.host_operators: dict[str, int] = {}
         """Operators that were executed on the host, with how often."""
         self.annotation = ""
+        self.profile: list[Profiled] | None = None
+        """What was launched since a profiler started."""
 
     # --- memory
 
@@ -182,16 +208,17 @@ class SimulatedGpu:
             address = kept.pop() if kept else self._allocate(size)
             self.current += size
             self.allocations += 1
+            self.blocks += 1
             self.peak = max(self.peak, self.current)
         return wrapped(address, nbytes, type, self.index, _Block(self, address, size))
 
     def _allocate(self, size: int) -> int:
         try:
-            address = self.gpu.memory.allocate(size, "tensor", owned=True)
+            address = self._new(size)
         except LaunchError:
             self.empty_cache()
             try:
-                address = self.gpu.memory.allocate(size, "tensor", owned=True)
+                address = self._new(size)
             except LaunchError as error:
                 raise torch.OutOfMemoryError(
                     f"CUDA out of memory. Tried to allocate {size / 2**20:.2f} MiB. GPU {self.index} has a "
@@ -200,13 +227,20 @@ class SimulatedGpu:
         if (checking := self.gpu.checking) is not None:  # PyTorch's host writes tensors where they are
             checking.written(address, size)
         self.reserved += size
+        self.segments += 1
         self.peak_reserved = max(self.peak_reserved, self.reserved)
         return address
+
+    def _new(self, size: int) -> int:
+        if self.fraction < 1 and self.reserved + size > self.fraction * self.capacity:
+            raise LaunchError(f"{self.fraction:.0%} of it are allowed")
+        return self.gpu.memory.allocate(size, "tensor", owned=True)
 
     def give_back(self, address: int, size: int) -> None:
         """Keeps memory for the next tensor of its size. Queued launches may still use it: then, later."""
         with self._lock:
             self.current -= size
+            self.blocks -= 1
             if self.capture is not None or self.gpu.queued:
                 self._late.append((address, size))
             else:
@@ -220,6 +254,7 @@ class SimulatedGpu:
                 for address in addresses:
                     self.gpu.exclusive.drop(address)
                     self.reserved -= size
+                    self.segments -= 1
             self._free.clear()
 
     # --- order
@@ -282,6 +317,10 @@ class SimulatedGpu:
     def _launch(self, launcher: Launcher, block: bytes, keeps: Any, annotation: str) -> None:
         arguments = LaunchArguments(block)
         arguments.keeps.append(keeps)
+        if self.profile is not None:
+            number = launcher.stream.number if launcher.stream is not None else 0
+            name = launcher.kernel.name
+            self.profile.append(Profiled(name, time.time_ns(), self.gpu.last_launch + 1, number))
         with self.gpu.annotate(annotation):
             self.gpu.launch(launcher, lambda: arguments)
 
@@ -290,10 +329,16 @@ class SimulatedGpu:
         if self.gpu.functional or not nbytes:
             return
         stream = self.stream_of(self.stream)
-        number = self.gpu.transfer(
-            QueuedTransfer(link, nbytes * (2 if link == "device" else 1), stream.number if stream else None)
-        )
-        self.gpu.synchronize(until=[number])
+        number = stream.number if stream else None
+        self.queue(QueuedTransfer(link, nbytes * (2 if link == "device" else 1), number), _COPIES[link], True)
+
+    def queue(self, transfer: QueuedTransfer, name: str, wait: bool) -> None:
+        """Queues a copy or a memset. name: for profilers. wait: until it has ended."""
+        if self.profile is not None:
+            self.profile.append(Profiled(name, time.time_ns(), 0, transfer.stream or 0, transfer))
+        number = self.gpu.transfer(transfer)
+        if wait:
+            self.gpu.synchronize(until=[number])
 
     def capture_or_do(self, act: Any, *arguments: Any) -> None:
         """Does what is no launch, now or whenever the graph that is captured is replayed."""

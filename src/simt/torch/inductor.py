@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._dynamo import device_interface
+from torch._dynamo import device_interface, trace_rules
 from torch._inductor import config, select_algorithm
 
 from . import gpus
@@ -32,6 +32,8 @@ _OPTIONS: dict[str, Any] = {
     "triton.unique_kernel_names": True,
     "triton.autotune_pointwise": False,
     "triton.autotune_at_compile_time": False,
+    # Its trees of graphs share memory by an allocator in C++; without them each function has a graph.
+    "triton.cudagraph_trees": False,
 }
 
 
@@ -56,6 +58,7 @@ def install() -> None:
     """Tells PyTorch's compilers of the device, by its interface for CUDA with what is here, and
     sets their configuration."""
     configure()
+    trace_rules.add("simt")  # Dynamo compiles what a program does, not what simulates it
     select_algorithm.add_preprocessing_fn(one)
     device_interface.init_device_reg()
 

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import gpus
 from .inductor import DECOMPOSED, configure
-from .operators import DECOMPOSITIONS
+from .operators import DECOMPOSITIONS, IN_PLACE
 
 aten = torch.ops.aten
 _ALIGNMENT = 16
@@ -108,6 +108,8 @@ class OperatorCache:
         key.append(structure)
         whole = tuple(key)
         found = self._compiled.get(whole)
+        if found is None:
+            _check_devices(op, tensors)
         active = self._running.__dict__.setdefault("keys", [])
         if found is None:
             if op._schema.name in _NONE or whole in active:
@@ -134,7 +136,7 @@ class OperatorCache:
         places: dict[int, int],
         device: torch.device,
     ) -> Any:
-        if op in fallbacks and op not in DECOMPOSED:
+        if op in fallbacks and op not in DECOMPOSED and op not in IN_PLACE:
             return _HOST
         if threading.current_thread().name.startswith("simt-operators"):
             return _compiled(op, leaves, structure, tensors, places, device)
@@ -160,11 +162,12 @@ def _compiled(
     positions = [places[id(x)] if isinstance(x, torch.Tensor) else None for x in leaves]
     constants = [there if isinstance(x, torch.device) and x.type != "cpu" else x for x in leaves]
     made: list[Any] = []
+    instead = _WITH_NUMBER.get(op) or IN_PLACE.get(op) or op
 
     def whole(*given: torch.Tensor) -> Any:
         filled = [given[p] if p is not None else c for p, c in zip(positions, constants, strict=True)]
         arguments, named = tree_unflatten(filled, structure)
-        results, shape = tree_flatten(_WITH_NUMBER.get(op, op)(*arguments, **named))
+        results, shape = tree_flatten(instead(*arguments, **named))
         made.append((shape, len(results)))
         return [r for i, r in enumerate(results) if returned.get(i) is None]
 
@@ -214,6 +217,26 @@ def _with_tensor(arguments: Any, named: Any) -> tuple[Any, Any]:
     dtype = torch.float64 if isinstance(value, float) else None
     tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
     return (*tensors, torch.tensor(value, dtype=dtype)), {}
+
+
+_ON_ONE_DEVICE = {
+    *("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution", "aten::cat"),
+    *("aten::embedding", "aten::native_layer_norm", "aten::native_batch_norm", "aten::stack"),
+}
+"""Operators that take no tensors of the host, besides those that work element by element. Others may:
+lengths and indices."""
+
+
+def _check_devices(op: Any, tensors: Sequence[torch.Tensor]) -> None:
+    """Raises RuntimeError for tensors of several devices, as PyTorch does. Numbers may be on the host."""
+    found = {tensor.device for tensor in tensors if tensor.dim() or tensor.device.type != "cpu"}
+    if len(found) < 2 or not (torch.Tag.pointwise in op.tags or op._schema.name in _ON_ONE_DEVICE):
+        return
+    first, second, *_ = sorted(map(str, found))
+    raise RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {first} and "
+        f"{second}! ({op})"
+    )
 
 
 def _moved(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:

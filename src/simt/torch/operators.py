@@ -243,7 +243,194 @@ def _depthwise_d_input(
     return found.unflatten(1, (channels, -1)).sum(2)
 
 
+def lstm_cell(
+    input_gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    cell: torch.Tensor,
+    input_bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """`_thnn_fused_lstm_cell`: the hidden state, the cell, and the gates for the gradient."""
+    gates = _biased(input_gates, input_bias) + _biased(hidden_gates, hidden_bias)
+    into, forget, new, out = gates.chunk(4, 1)
+    into, forget, new, out = into.sigmoid(), forget.sigmoid(), new.tanh(), out.sigmoid()
+    after = forget * cell + into * new
+    return out * after.tanh(), after, torch.cat([into, forget, new, out], 1)
+
+
+def lstm_cell_backward(
+    d_hidden: torch.Tensor | None,
+    d_after: torch.Tensor | None,
+    cell: torch.Tensor,
+    after: torch.Tensor,
+    gates: torch.Tensor,
+    has_bias: bool,
+) -> Any:
+    """`_thnn_fused_lstm_cell_backward_impl`: gradients of the gates, the cell and the bias."""
+    into, forget, new, out = gates.chunk(4, 1)
+    bent = after.tanh()
+    d_hidden = torch.zeros_like(cell) if d_hidden is None else d_hidden
+    d_cell = d_hidden * out * (1 - bent * bent)
+    if d_after is not None:
+        d_cell = d_cell + d_after
+    d_gates = torch.cat(
+        [
+            d_cell * new * into * (1 - into),
+            d_cell * cell * forget * (1 - forget),
+            d_cell * into * (1 - new * new),
+            d_hidden * bent * out * (1 - out),
+        ],
+        1,
+    )
+    return d_gates, d_cell * forget, d_gates.sum(0) if has_bias else None
+
+
+def gru_cell(
+    input_gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    hidden: torch.Tensor,
+    input_bias: torch.Tensor | None = None,
+    hidden_bias: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`_thnn_fused_gru_cell`: the hidden state, and what the gradient needs."""
+    r, z, n = _biased(input_gates, input_bias).chunk(3, 1)
+    hidden_r, hidden_z, hidden_n = _biased(hidden_gates, hidden_bias).chunk(3, 1)
+    reset, update = (r + hidden_r).sigmoid(), (z + hidden_z).sigmoid()
+    new = (n + reset * hidden_n).tanh()
+    return new + update * (hidden - new), torch.cat([reset, update, new, hidden, hidden_n], 1)
+
+
+def gru_cell_backward(d_hidden: torch.Tensor, kept: torch.Tensor, has_bias: bool) -> Any:
+    """`_thnn_fused_gru_cell_backward`: gradients of the gates of both, the state and the biases."""
+    reset, update, new, hidden, hidden_n = kept.chunk(5, 1)
+    d_update = d_hidden * (hidden - new) * update * (1 - update)
+    d_new = d_hidden * (1 - update) * (1 - new * new)
+    d_reset = d_new * hidden_n * reset * (1 - reset)
+    of_input = torch.cat([d_reset, d_update, d_new], 1)
+    of_hidden = torch.cat([d_reset, d_update, d_new * reset], 1)
+    biases = (of_input.sum(0), of_hidden.sum(0)) if has_bias else (None, None)
+    return of_input, of_hidden, d_hidden * update, *biases
+
+
+def _biased(gates: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return gates if bias is None else gates + bias
+
+
+def unscale(grads: Sequence[torch.Tensor], found_infinite: torch.Tensor, inverse: torch.Tensor) -> None:
+    """`_amp_foreach_non_finite_check_and_unscale_`."""
+    for grad in grads:
+        bad = torch.logical_not(torch.isfinite(grad)).any()
+        found_infinite.copy_(torch.where(bad, 1.0, found_infinite))
+        grad.mul_(inverse)
+
+
+def update_scale(
+    scale: torch.Tensor,
+    tracker: torch.Tensor,
+    found_infinite: torch.Tensor,
+    growth: float,
+    backoff: float,
+    interval: int,
+) -> torch.Tensor:
+    """`_amp_update_scale_`."""
+    bad, steps = found_infinite > 0, tracker + 1
+    grown, due = scale * growth, steps == interval
+    up = torch.where(due & torch.isfinite(grown), grown, scale)
+    tracker.copy_(torch.where(bad | due, 0, steps))
+    return scale.copy_(torch.where(bad, scale * backoff, up))
+
+
+def adam(decoupled: bool) -> Callable[..., None]:
+    """`_fused_adam_` of one parameter. decoupled: `_fused_adamw_`, whose weights decay by themselves."""
+
+    def step(
+        parameters: Sequence[torch.Tensor],
+        grads: Sequence[torch.Tensor],
+        means: Sequence[torch.Tensor],
+        squares: Sequence[torch.Tensor],
+        largest: Sequence[torch.Tensor],
+        steps: Sequence[torch.Tensor],
+        *,
+        lr: torch.Tensor,
+        beta1: float,
+        beta2: float,
+        weight_decay: float,
+        eps: float,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: torch.Tensor | None = None,
+        found_inf: torch.Tensor | None = None,
+    ) -> None:
+        (parameter,), (mean,), (square,), (count,) = parameters, means, squares, steps
+        grad = _scaled(grads[0], grad_scale, maximize)
+        value = parameter
+        if weight_decay and decoupled:
+            value = value - lr * weight_decay * value
+        elif weight_decay:
+            grad = grad + weight_decay * value
+        first = mean + (1 - beta1) * (grad - mean)
+        second = beta2 * square + (1 - beta2) * grad * grad
+        bound = torch.maximum(largest[0], second) if amsgrad else second
+        divisor = (bound / (1 - beta2**count)).sqrt() + eps
+        after = value - lr / (1 - beta1**count) * first / divisor
+        changes = [(parameter, after), (mean, first), (square, second)]
+        _change([*changes, (largest[0], bound)] if amsgrad else changes, found_inf)
+
+    return step
+
+
+def sgd(
+    parameters: Sequence[torch.Tensor],
+    grads: Sequence[torch.Tensor],
+    momenta: Sequence[torch.Tensor],
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: torch.Tensor,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    is_first_step: bool,
+    grad_scale: torch.Tensor | None = None,
+    found_inf: torch.Tensor | None = None,
+) -> None:
+    """`_fused_sgd_` of one parameter."""
+    grad = _scaled(grads[0], grad_scale, maximize)
+    if weight_decay:
+        grad = grad + weight_decay * parameters[0]
+    changes = []
+    if momentum:
+        moving = grad if is_first_step else momentum * momenta[0] + (1 - dampening) * grad
+        changes.append((momenta[0], moving))
+        grad = grad + momentum * moving if nesterov else moving
+    _change([*changes, (parameters[0], parameters[0] - lr * grad)], found_inf)
+
+
+def _scaled(grad: torch.Tensor, scale: torch.Tensor | None, negative: bool) -> torch.Tensor:
+    """A gradient as the step takes it. scale: what the loss was multiplied by."""
+    found = grad if scale is None else grad / scale
+    return -found if negative else found
+
+
+def _change(changes: Sequence[tuple[torch.Tensor, torch.Tensor]], found_inf: torch.Tensor | None) -> None:
+    """Gives tensors their values, unless a gradient is infinite."""
+    for tensor, value in changes:
+        tensor.copy_(value if found_inf is None else torch.where(found_inf > 0, tensor, value))
+
+
+IN_PLACE: dict[Any, Callable[..., Any]] = {
+    aten._amp_foreach_non_finite_check_and_unscale_.default: unscale,
+    aten._amp_update_scale_.default: update_scale,
+    aten._fused_adam_.tensor_lr: adam(False),
+    aten._fused_adamw_.tensor_lr: adam(True),
+    aten._fused_sgd_.tensor_lr: sgd,
+}
+"""Operators that change their arguments and that Inductor has no kernel for, in terms of others."""
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.convolution.default: convolution,
     aten.convolution_backward.default: convolution_backward,
+    aten._thnn_fused_lstm_cell.default: lstm_cell,
+    aten._thnn_fused_lstm_cell_backward_impl.default: lstm_cell_backward,
+    aten._thnn_fused_gru_cell.default: gru_cell,
+    aten._thnn_fused_gru_cell_backward.default: gru_cell_backward,
 }

@@ -7,6 +7,10 @@
 | `torch._C._accelerator_*` | they ask C++ for an accelerator; the simulated one is not known there |
 | `triton.testing.do_bench`, `do_bench_cudagraph` | they repeat for 100 ms, which takes hours to simulate |
 | `torch._C._dynamo.guards._empty_strided_cuda` | it is C++ that a build for the CPU has not |
+| `torch.Stream`, `torch.Event` | their C++ asks guards for streams, by values that Python cannot return |
+| `torch.UntypedStorage.__new__` | the C++ below it makes no storages on CUDA |
+| the fast path of `torch.nn.MultiheadAttention` (switched off) | one operator in C++, for the CPU and CUDA |
+| what `torch.profiler` calls to start and stop | it is C++, which knows no simulated GPU (`profiling`) |
 | `torch._subclasses.fake_tensor.init_gpu_context` | it makes a tensor on the GPU while one is traced |
 
 What `torch._C` lacks is added by `cuda_build`; operators, Triton's driver and locations of `torch.load` have
@@ -24,7 +28,7 @@ import torch._subclasses.fake_tensor
 import triton.testing
 
 from . import gpus
-from .eager import empty_strided
+from .eager import KEYS, empty_strided
 from .triton_driver import simulated_bench
 
 VERSIONS = {"torch": "2.13", "triton": "3.9"}
@@ -100,6 +104,9 @@ def _install_hooks() -> None:
     make = library._ZN2at6detail18createCPUGeneratorEm
     make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_uint64]
 
+    cpu = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))._ZN3c1015GetCPUAllocatorEv
+    cpu.restype = ctypes.c_void_p
+
     def new_generator(result: int, this: int, device: int) -> int:
         make(result, 67280421310721)  # c10::detail::default_rng_seed_val
         return result
@@ -115,6 +122,9 @@ def _install_hooks() -> None:
         8: ctypes.CFUNCTYPE(device, this)(lambda this: gpus.current()),  # getCurrentDevice
         9: ctypes.CFUNCTYPE(device, this, device)(lambda this, device: _exchange(device)),
         10: ctypes.CFUNCTYPE(device, this, device)(lambda this, device: _exchange(device)),
+        # A simulated GPU reads all of the host's memory alike: all of it counts as pinned.
+        11: ctypes.CFUNCTYPE(yes, this, this)(lambda this, pointer: True),  # isPinnedPtr
+        12: ctypes.CFUNCTYPE(this, this)(lambda this: cpu()),  # getPinnedMemoryAllocator
         15: ctypes.CFUNCTYPE(this, this, this, device)(new_generator),  # getNewGenerator
         16: ctypes.CFUNCTYPE(yes, this)(lambda this: True),  # hasCUDA
     }
@@ -165,6 +175,19 @@ _ACCELERATOR: dict[str, Any] = {
 }
 
 
+def _new_storage(make: Any) -> Any:
+    def new(cls: Any, *arguments: Any, device: Any = None, **others: Any) -> Any:
+        place = torch.device(device) if device is not None else None
+        if place is None or place.type not in KEYS:
+            return make(cls, *arguments, device=device, **others)
+        contents = arguments[0] if arguments else 0
+        if isinstance(contents, int):
+            return gpus.gpu_of(place).storage(contents, place.type).untyped_storage()
+        return torch.tensor(contents, dtype=torch.uint8, device=place).untyped_storage()
+
+    return new
+
+
 def install(type: str) -> None:
     """Replaces what the table names. type: the accelerator, "cuda" or "simt"."""
     _install_guards()
@@ -176,5 +199,7 @@ def install(type: str) -> None:
     torch.accelerator.device_count.__globals__["torch"]._C._accelerator_deviceCount = gpus.count
     torch._C._dynamo.guards._empty_strided_cuda = empty_strided
     torch._subclasses.fake_tensor.init_gpu_context = lambda device: None
+    torch.UntypedStorage.__new__ = _new_storage(torch.UntypedStorage.__new__)
+    torch.backends.mha.set_fastpath_enabled(False)
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, simulated_bench)

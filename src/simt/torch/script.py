@@ -14,7 +14,7 @@ from simt.exec import numbered
 from simt.gpu import GPU
 from simt.result import Result
 
-from . import cuda_build, eager, gpus, inductor, locations, named, patches, triton_driver
+from . import cuda_build, eager, gpus, inductor, locations, named, patches, profiling, triton_driver
 
 if TYPE_CHECKING:
     from simt.check.findings import Finding
@@ -65,6 +65,7 @@ def _install(type: str) -> None:
         eager.install(name)
     locations.install()
     triton_driver.install()
+    profiling.install(type)
     inductor.install()
     atexit.register(_end)
 
