@@ -157,7 +157,8 @@ class Access:
         return f"{self.space} memory at {self.address:#x}"
 
     def __str__(self) -> str:
-        lines = [f"{self.what} by {self.thread_text} at {self.place}"]
+        by = f" by {self.thread_text}" if self.instruction else ""
+        lines = [f"{self.what}{by}" + (f" at {self.place}" if self.place else "")]
         if self.source:
             lines[0] += f": {self.source}"
         if self.instruction:
@@ -190,7 +191,7 @@ class Finding:
     def from_native(cls, raw: RawFinding, text_of: Callable[[str, int], str]) -> Finding:
         """Of what the engine has found. text_of: a line of the source, by file and number."""
         first, second = (Access.from_native(one, text_of) for one in (raw["first"], raw["second"]))
-        at = second or first
+        at = second if second is not None and (second.file or first is None) else first
         return cls(
             check=msgspec.convert(raw["check"], Check),
             kind=raw["kind"],
