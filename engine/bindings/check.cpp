@@ -2,9 +2,11 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "bindings.hpp"
 #include "check/checker.hpp"
@@ -69,6 +71,23 @@ void bind_checker(nb::module_& m) {
           "checks"_a)
       .def("begin_fresh", &Checker::begin_fresh, "address"_a, "size"_a,
            "The host has allocated memory that holds nothing yet.")
+      .def("begin_work", &Checker::begin_work, "number"_a, "others"_a, "kept"_a,
+           "The next launch is this work of the program. others: work submitted before that may run at the "
+           "same time; kept: later work may as well.")
+      .def(
+          "host_work",
+          [](Checker& self, uint64_t number, const std::vector<uint64_t>& others, bool kept,
+             const std::string& what,
+             const std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, bool>>& rows) {
+            std::vector<Checker::Rows> all;
+            for (const auto& [address, bytes, count, pitch, writes] : rows)
+              all.push_back({address, bytes, count, pitch, writes});
+            self.host_work(number, others, kept, what, all);
+          },
+          "number"_a, "others"_a, "kept"_a, "what"_a, "rows"_a,
+          "A copy or a fill has been done. rows: address, bytes, number, bytes apart, and whether they are "
+          "written.")
+      .def("forget_work", &Checker::forget_work, "number"_a, "No later work runs at the same time as this.")
       .def("written", &Checker::written, "address"_a, "size"_a, "The host has written there.")
       .def(
           "heap",

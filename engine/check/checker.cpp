@@ -20,9 +20,6 @@ namespace window = functional::window;
 
 namespace {
 
-/// Asynchronous work of a warp counts as that of another warp.
-constexpr uint32_t asynchronous = 32;
-
 /// Calls f(lane) for the lanes.
 template <class F>
 void each_of(uint32_t lanes, F f) {
@@ -35,7 +32,9 @@ void each_of(uint32_t lanes, F f) {
 
 const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
   if (grid_ != &grid) {
+    keep_touched();
     grid_ = &grid;
+    if (works_.try_emplace(&grid, next_work_).second) next_work_ = 0;
     ctas_.clear();
     last_ = {};
     flags_.clear();
@@ -43,11 +42,11 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     ++epoch_;
     of_cta_ = nullptr;
     Code& code = code_[&grid.program()];
-    code.facts = facts_of(grid.program());
-    code.watched.clear();
-    for (const OpFacts& f : code.facts) code.watched.push_back(f.watch);
-    code.flows.clear();
-    code.flows.resize(code.facts.size());
+    if (code.facts.empty()) {
+      code.facts = facts_of(grid.program());
+      for (const OpFacts& f : code.facts) code.watched.push_back(f.watch);
+      code.flows.resize(code.facts.size());
+    }
     sources_.assign(1, Source());
     constants_.clear();
     const functional::Program& program = grid.program();
@@ -60,8 +59,13 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
 }
 
 void Checker::ends(const Grid& grid) {
-  code_.erase(&grid.program());
-  if (grid_ == &grid) grid_ = nullptr;
+  if (grid_ == &grid) {
+    keep_touched();
+    grid_ = nullptr;
+  }
+  works_.erase(&grid);
+  const auto runs_same = [&](const auto& other) { return &other.first->program() == &grid.program(); };
+  if (std::none_of(works_.begin(), works_.end(), runs_same)) code_.erase(&grid.program());
   ctas_.clear();
   last_ = {};
   of_cta_ = nullptr;
@@ -185,6 +189,7 @@ Knowledge Checker::published_by_warp(uint32_t lanes) {
 
 void Checker::enters(Context& c) {
   context_ = &c;
+  if (c.grid != grid_) watched(*c.grid);  // launches may take turns
   enter(c);
   everything = warp_->poisoned || !warp_->products.empty();
 }
@@ -950,6 +955,7 @@ void Checker::name_memory(Access& access, uint64_t generic) const {
 }
 
 void Checker::add(Finding finding) {
+  if (finding.kernel.empty()) finding.kernel = finding.second.kernel;
   const auto where = [](const Access& a) {
     return a.line ? a.file + ":" + std::to_string(a.line) : a.position;
   };
@@ -960,7 +966,6 @@ void Checker::add(Finding finding) {
     ++findings_[at->second].count;
     return;
   }
-  finding.kernel = grid_->kernel().name;
   findings_.push_back(std::move(finding));
 }
 

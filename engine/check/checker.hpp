@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check/code_facts.hpp"
+#include "check/concurrency.hpp"
 #include "check/finding.hpp"
 #include "check/history.hpp"
 #include "check/knowledge.hpp"
@@ -75,6 +76,17 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void begin_fresh(uint64_t address, uint64_t size) {
     if (checks_.init) device_.begin(address, size);
   }
+  /// The next launch is this work of the program; see `Concurrency`.
+  void begin_work(uint64_t number, const std::vector<uint64_t>& others, bool kept);
+  /// Rows of memory that a copy or a fill touches.
+  struct Rows {
+    uint64_t address = 0, bytes = 0, count = 1, pitch = 0;
+    bool writes = false;
+  };
+  /// A copy or a fill has been done. what: in words.
+  void host_work(uint64_t number, const std::vector<uint64_t>& others, bool kept, const std::string& what,
+                 const std::vector<Rows>& rows);
+  void forget_work(uint64_t number) { concurrency_.forget(number); }
   /// Where kernels have allocated what they have not freed, by address.
   const std::map<uint64_t, Access>& heap() const { return heap_; }
 
@@ -82,6 +94,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint64_t shadow_bytes() const { return global_.size(); }
 
  private:
+  /// Asynchronous work of a warp counts as that of another warp.
+  static constexpr uint32_t asynchronous = 32;
+
   /// A register: its place in the frame, and bytes of a lane; 0: a predicate.
   struct Operand {
     Place place = 0;
@@ -242,6 +257,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void begin_local();
   uint32_t of_warp_split_mask(Context& c);
 
+  void keep_touched();
+  void launches_meet(Access first, Access second);
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
   void add(Finding finding);
@@ -253,6 +270,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   History history_;
   Shadow global_;
   uint64_t epoch_ = 0;
+  Concurrency concurrency_;
+  std::unordered_map<const Grid*, uint64_t> works_;  ///< numbers of launches under way; 0: none
+  uint64_t next_work_ = 0;                           ///< 0: none
   std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
   std::unordered_map<uint64_t, Flag> flags_;
   std::unordered_map<uint64_t, Phase> phases_;  ///< by mbarrier

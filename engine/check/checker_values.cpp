@@ -527,6 +527,7 @@ uint32_t Checker::of_warp_split_mask(Context& c) {
 void Checker::allocated(const functional::Allocation& made) {
   if (made.owner == functional::Owner::Kernel) device_.begin(made.address, made.size);
   global_.forget(made.address, made.size);
+  concurrency_.forget_memory(made.address, made.address + made.size);
   last_ = {};
   if (made.owner == functional::Owner::Kernel && grid_ && cta_) {
     Moment now;
@@ -542,6 +543,7 @@ void Checker::allocated(const functional::Allocation& made) {
 void Checker::freed(const functional::Allocation& gone) {
   device_.end(gone.address);
   heap_.erase(gone.address);
+  concurrency_.forget_memory(gone.address, gone.address + gone.size);
 }
 
 void Checker::written(uint64_t address, uint64_t size) {

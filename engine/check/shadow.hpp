@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,14 @@ class Page {
     for (uint64_t b = offset; b < offset + size; ++b) f(cells_[b]);
   }
   size_t size() const { return cells_.size() * sizeof(Cell); }
+  uint64_t epoch() const { return epoch_; }
+  /// Calls f(offset, bytes, cell) for cells that were accessed.
+  template <class F>
+  void each_used(F f) const {
+    const uint64_t each = by_byte_ ? 1 : 4;
+    for (uint64_t k = 0; k < cells_.size(); ++k)
+      if (cells_[k].write || cells_[k].read) f(k * each, each, cells_[k]);
+  }
 
  private:
   void split() {
@@ -74,6 +83,18 @@ class Shadow {
       pages_.erase(n);
       recent_[n % recent_.size()] = {};
     }
+  }
+  /// Calls f(address, bytes, cell) for what was accessed in this epoch, in the order of addresses.
+  template <class F>
+  void each_used(uint64_t epoch, F f) const {
+    std::vector<uint64_t> numbers;
+    for (const auto& [number, page] : pages_)
+      if (page->epoch() == epoch) numbers.push_back(number);
+    std::sort(numbers.begin(), numbers.end());
+    for (const uint64_t number : numbers)
+      pages_.at(number)->each_used([&](uint64_t offset, uint64_t bytes, const Cell& cell) {
+        f(number * Page::bytes + offset, bytes, cell);
+      });
   }
   uint64_t size() const {
     uint64_t all = 0;

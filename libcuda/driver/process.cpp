@@ -111,6 +111,7 @@ Device::Device(int number) : ordinal(number) {
   memory = facts.memory;
   functional = facts.functional;
   synchronous = facts.synchronous;
+  checked = facts.checked;
   joined = facts.joined;
 }
 

@@ -40,6 +40,7 @@ struct Device {
   uint64_t memory = 0;                  ///< bytes visible to the program
   bool functional = false;              ///< simt executes work as it arrives, without timing
   bool synchronous = false;             ///< launches are answered, as with CUDA_LAUNCH_BLOCKING
+  bool checked = false;                 ///< simt must see copies and fills in their order
   bool joined = false;                  ///< kernels can access memory of the process's other devices
   std::set<int> peers;                  ///< devices of which kernels may access all memory
   uint64_t arena = 0, arena_bytes = 0;  ///< where its memory is mapped: at the device addresses

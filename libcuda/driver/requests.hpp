@@ -35,8 +35,8 @@ constexpr std::string_view text_of(Queried value) {
 }
 
 /// What the program is told about a device. attributes: by `CUdevice_attribute`. memory: bytes. functional:
-/// work is executed as it arrives, without timing. synchronous: launches are answered. joined: kernels can
-/// access memory of the process's other devices.
+/// work is executed as it arrives, without timing. synchronous: launches are answered. checked: simt must see
+/// copies and fills in their order. joined: kernels can access memory of the process's other devices.
 struct DeviceFacts {
   std::string name{};
   std::map<int32_t, int32_t> attributes{};
@@ -44,8 +44,9 @@ struct DeviceFacts {
   uint64_t memory{};
   bool functional{};
   bool synchronous{};
+  bool checked{};
   bool joined{};
-  void read(Reader& reader) { reader.values(name, attributes, uuid, memory, functional, synchronous, joined); }
+  void read(Reader& reader) { reader.values(name, attributes, uuid, memory, functional, synchronous, checked, joined); }
 };
 
 /// The first of a connection. process: its id. ordinal: of the device that the connection is for.

@@ -149,7 +149,7 @@ struct Executor {
   void operator()(const Copy& c) const {
     if (c.bytes() == 0) return;
     wait_for_others(device, c);
-    if (!device.pending) return copy_now(stream, c);
+    if (is_now()) return copy_now(stream, c);
     const Link link = link_of(device, c);
     if (device.holds(c.to.address) && device.holds(c.from.address))
       return send_copy(stream, c, link, false, false);
@@ -179,7 +179,7 @@ struct Executor {
       wait_for_other(device, f.address);
       synchronize(stream);
     }
-    const bool filled = elsewhere || !device.pending;
+    const bool filled = elsewhere || is_now();
     if (filled) fill_rows(f);
     if (elsewhere) return;
     if (filled && device.functional) return;
@@ -230,6 +230,8 @@ struct Executor {
   }
 
  private:
+  /// Whether the program itself does what is submitted: nothing precedes it.
+  bool is_now() const { return !device.pending && !device.checked; }
   /// Whether the stream's work has been done: without timing, most has by now.
   bool can_call() const { return !device.pending || (device.functional && is_done(stream)); }
   void ask_for(const Work& call) const {

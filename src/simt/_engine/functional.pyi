@@ -188,6 +188,19 @@ class Checker:
     def begin_fresh(self, address: int, size: int) -> None:
         """The host has allocated memory that holds nothing yet."""
 
+    def begin_work(self, number: int, others: Sequence[int], kept: bool) -> None:
+        """
+        The next launch is this work of the program. others: work submitted before that may run at the same time; kept: later work may as well.
+        """
+
+    def host_work(self, number: int, others: Sequence[int], kept: bool, what: str, rows: Sequence[tuple[int, int, int, int, bool]]) -> None:
+        """
+        A copy or a fill has been done. rows: address, bytes, number, bytes apart, and whether they are written.
+        """
+
+    def forget_work(self, number: int) -> None:
+        """No later work runs at the same time as this."""
+
     def written(self, address: int, size: int) -> None:
         """The host has written there."""
 

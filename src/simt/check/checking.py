@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from simt import _engine
 from simt.errors import LaunchError, ProgramFault
 
 from .findings import REMEDIES, Access, Check, Finding
+from .order import Place, WorkOrder
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -40,10 +41,16 @@ class Checking:
         """A fault has ended the program: it could not free what it has allocated."""
         self._gpus.add(gpu)
         self.native.watch(gpu.memory.native)
+        self.order = WorkOrder(self.native.forget_work)
+        """Of launches, copies and fills: which of them may run at the same time."""
+        self.follows_streams = True
+        """Whether launches in different streams are compared."""
+        self._places: dict[int, Place] = {}
+        """Of work that has not begun."""
         self._texts: list[tuple[int, SourceText]] = []
         """From which finding of the engine on a program's text explains them."""
         self._of_host: list[Finding] = []
-        self._places: dict[int, tuple[str, int | None]] = {}
+        self._allocated: dict[int, tuple[str, int | None]] = {}
         """Where the host has allocated, by address."""
         self._freed: dict[int, tuple[str, int | None]] = {}
 
@@ -73,13 +80,30 @@ class Checking:
             equal[one.identity] = one if before is None else before.with_count(before.count + one.count)
         return list(equal.values())
 
+    # --- order ------------------------------------------------------------------------------------------
+
+    def submitted(self, number: int, stream: int, after: Iterable[int]) -> None:
+        """Work has been submitted to a stream, after other work; numbers grow."""
+        self._places[number] = self.order.begin(number, stream, after)
+
+    def launches(self, number: int) -> None:
+        """The next launch is this work."""
+        place = self._places.pop(number)
+        self.native.begin_work(place.number, place.others, place.kept)
+
+    def moved(self, number: int, what: str, rows: Sequence[tuple[int, int, int, int, bool]]) -> None:
+        """Work that is no launch has been done. rows: address, bytes, number, bytes apart, and whether they
+        are written."""
+        place = self._places.pop(number)
+        self.native.host_work(place.number, place.others, place.kept, what, rows)
+
     # --- the host ---------------------------------------------------------------------------------------
 
     def allocated(self, address: int, size: int, owned: bool) -> None:
         """The host has allocated memory that holds nothing; owned: an object frees it."""
         self.native.begin_fresh(address, size)
         if not owned:
-            self._places[address] = _caller()
+            self._allocated[address] = _caller()
 
     def written(self, address: int, nbytes: int, rows: int = 1, pitch: int = 0) -> None:
         """The host has written rows of memory, `pitch` bytes apart."""
@@ -89,7 +113,7 @@ class Checking:
     def freed(self, address: int, is_known: bool) -> None:
         """The host frees memory; is_known: whether it was allocated."""
         if is_known:
-            self._places.pop(address, None)
+            self._allocated.pop(address, None)
             self._freed[address] = _caller()
         elif "memory" in self._checks and address in self._freed:
             self._add(
@@ -118,8 +142,8 @@ class Checking:
                         found, kernel=heap[address]["kernel"], file=made.file, line=made.line, second=made
                     )
                 )
-            elif address in self._places:
-                file, line = self._places[address]
+            elif address in self._allocated:
+                file, line = self._allocated[address]
                 message = f"{size:,} bytes (`{label}`) have not been freed"
                 yield _of_host("leak", "leak-device", message, "", file, line)
 

@@ -36,7 +36,7 @@ REMEDIES = {
     "race-async": "Wait for the asynchronous work before its memory is touched: cp.async.wait_group"
     " and a barrier, the mbarrier's phase, or wgmma.wait_group; and before it starts,"
     " let the earlier accesses be ordered (barrier, fence.proxy.async).",
-    "race-launch": "Order the two launches: use one stream, let the second stream wait for an event "
+    "race-launch": "Order the two: use one stream, let the second stream wait for an event "
     "recorded after the first, or synchronise.",
     "race-weak": "Use an atomic (or a relaxed store): the values agree, but the language promises "
     "nothing for plain stores that race.",
@@ -77,7 +77,7 @@ _SUMMARIES = {
     "race-global": "two threads access the same global memory, at least one writes, and nothing orders them",
     "race-cluster": "two blocks of a cluster access the same shared memory, and nothing orders them",
     "race-async": "asynchronous work and another access touch the same memory, and nothing orders them",
-    "race-launch": "two launches that are not ordered access the same memory",
+    "race-launch": "two launches, copies or fills that are not ordered access the same memory",
     "race-weak": "two threads store the same value to the same memory, and nothing orders them",
 }
 
@@ -157,7 +157,8 @@ class Access:
         return f"{self.space} memory at {self.address:#x}"
 
     def __str__(self) -> str:
-        lines = [f"{self.what} by {self.thread_text} at {self.place}"]
+        by = f" by {self.thread_text}" if self.instruction else ""
+        lines = [f"{self.what}{by}" + (f" at {self.place}" if self.place else "")]
         if self.source:
             lines[0] += f": {self.source}"
         if self.instruction:
@@ -190,7 +191,7 @@ class Finding:
     def from_native(cls, raw: RawFinding, text_of: Callable[[str, int], str]) -> Finding:
         """Of what the engine has found. text_of: a line of the source, by file and number."""
         first, second = (Access.from_native(one, text_of) for one in (raw["first"], raw["second"]))
-        at = second or first
+        at = second if second is not None and (second.file or first is None) else first
         return cls(
             check=msgspec.convert(raw["check"], Check),
             kind=raw["kind"],

@@ -49,7 +49,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     }
     if finding.file:
         found["locations"] = [{"physicalLocation": sarif_place(finding.file, finding.line)}]
-    if finding.first is not None and finding.second is not None:
+    if finding.first is not None and finding.second is not None and finding.first.file:
         found["relatedLocations"] = [_related(finding.first)]
     return found
 

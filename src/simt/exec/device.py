@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache
@@ -42,7 +42,7 @@ from simt.spec import Spec, load_spec
 from . import codes
 from .attributes import device_attributes, device_uuid
 from .checkpoints import Steps
-from .gpus import CheckpointedGpu, ProgramGpu
+from .gpus import CheckpointedGpu, PausedLaunch, ProgramGpu
 from .objects import Objects, ptx_of
 from .requests import (
     AllocateRequest,
@@ -213,8 +213,9 @@ class ProgramDevice(Objects):
             attributes=device_attributes(self._shown, self._ordinal),
             uuid=device_uuid(self._shown, self._ordinal),
             memory=self._shown.dram.capacity_gib << 30,
-            functional=self._answers_launches or self._options.functional,
+            functional=self._answers_launches or (self._options.functional and not self._options.check),
             synchronous=self._answers_launches,
+            checked=bool(self._options.check),
             joined=self.space is not None,
         )
 
@@ -227,6 +228,7 @@ class ProgramDevice(Objects):
                 self._gpu = ProgramGpu(self._ordinal, self._printed, options, self.space)
             else:
                 self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options, self.space)
+            self._untimed.checking = self._gpu.checking
             self._gpu.program = self._program
             self._gpu.session.watch = self.watch
             for name in self._ranges:
@@ -249,7 +251,7 @@ class ProgramDevice(Objects):
 
     def reset(self, request: ResetRequest) -> int:
         self._run()
-        self._streams.clear()
+        self._ended()
         self._modules.clear()
         self._kernels.clear()
         self._launcher.cache_clear()
@@ -397,6 +399,8 @@ class ProgramDevice(Objects):
             return 0
 
     def stream(self, request: StreamRequest) -> None:
+        if (checking := self.gpu.checking) is not None:
+            checking.order.streams += 1
         self._streams.add(request.stream, request.blocking)
 
     def launch(self, request: LaunchRequest) -> None:
@@ -446,7 +450,13 @@ class ProgramDevice(Objects):
             if staged:
                 native.free(source.address)
 
-        touched = []
+        touched, rows = [], []
+        arena = range(native.base, native.base + native.capacity)
+        for side, writes in ((source, False), (to, True)):
+            if side.address in arena and (writes or not staged):
+                rows += [
+                    (side.address + z * side.slice, width, height, side.pitch, writes) for z in range(depth)
+                ]
         if link == "device":
             touched.append(
                 MemoryRows(source.address, width, source.pitch, height, source.slice, depth, "read")
@@ -454,7 +464,7 @@ class ProgramDevice(Objects):
         if link in ("device", "host_to_device", "peer_to_device"):
             use: Use = "written" if link == "device" else "received"
             touched.append(MemoryRows(to.address, width, to.pitch, height, to.slice, depth, use))
-        self._do(
+        number = self._do(
             request.stream,
             QueuedTransfer(
                 link=link,
@@ -462,7 +472,11 @@ class ProgramDevice(Objects):
                 touched=touched,
                 perform=moves[0] if len(moves) == 1 and not staged else move if moves else None,
             ),
+            "copy",
+            rows,
         )
+        if request.moved:
+            self._waited([number])  # the program has
 
     def fill(self, request: FillRequest) -> None:
         address, pitch, height = request.address, request.pitch, request.height
@@ -476,7 +490,7 @@ class ProgramDevice(Objects):
             checking.written(address, nbytes, height, pitch)
         rows = MemoryRows(address, nbytes, pitch, height, use="written")
         transfer = QueuedTransfer(link="device", traffic=nbytes * height, touched=[rows], perform=perform)
-        self._do(request.stream, transfer)
+        self._do(request.stream, transfer, "fill", [(address, nbytes, height, pitch, True)])
 
     def release(self, request: ReleaseRequest) -> None:
         native, address = self.gpu.memory.native, request.address
@@ -491,7 +505,7 @@ class ProgramDevice(Objects):
         if not self.gpu.functional:
             self._do(request.stream, QueuedTransfer(perform=lambda: self._ask(number)))
         elif self._fault is None:
-            self._untimed.add(request.stream, lambda: HostCall(lambda: self._ask(number)))
+            self._untimed.add(request.stream, lambda _: HostCall(lambda: self._ask(number)))
 
     def record(self, request: RecordRequest) -> None:
         point = QueuedTransfer()
@@ -522,7 +536,9 @@ class ProgramDevice(Objects):
         seconds = None if request.milliseconds is None else request.milliseconds / 1000
         self._run(None if what == "all" else numbers, seconds=seconds)
         if what == "all" and not self._numbers:
-            self._streams.clear()
+            self._ended()
+        elif what != "numbers":
+            self._waited(numbers)
         fault, printed = self._fault[0] if self._fault else 0, bytes(self._printed)
         self._printed.clear()
         return WaitResult(fault, printed, [number for number in numbers if not self._finished([number])])
@@ -548,25 +564,53 @@ class ProgramDevice(Objects):
     def _launch(self, launcher: Launcher, arguments: LaunchArguments) -> None:
         gpu, stream = self.gpu, launcher.stream
         if gpu.functional and stream is not None:
-            self._untimed.add(stream.number, lambda: gpu.launch_untimed(launcher, arguments))
+
+            def begin(number: int) -> PausedLaunch | None:
+                if gpu.checking is not None:
+                    gpu.checking.launches(number)
+                return gpu.launch_untimed(launcher, arguments)
+
+            self._untimed.add(stream.number, begin)
         else:
             gpu.launch(launcher, lambda: arguments)
 
-    def _do(self, stream: int, transfer: QueuedTransfer) -> int:
-        """Queues work in a stream, or, without timing, performs it as soon as may be. Returns its number."""
+    def _do(
+        self,
+        stream: int,
+        transfer: QueuedTransfer,
+        what: str = "",
+        rows: Sequence[tuple[int, int, int, int, bool]] = (),
+    ) -> int:
+        """Queues work in a stream, or, without timing, performs it as soon as may be. Returns its number.
+
+        what, rows: for `Checking.moved`.
+        """
         if self._fault is not None:
             return 0
         if self.gpu.functional:
 
-            def begin() -> None:
+            def begin(number: int) -> None:
                 if transfer.perform is not None:
                     transfer.perform()
+                if self.gpu.checking is not None:
+                    self.gpu.checking.moved(number, what, rows)
 
             return self._untimed.add(stream, begin)
         transfer.stream, transfer.after = stream, self._streams.before(stream)
         number = self.gpu.transfer(transfer)
         self._streams.queued(stream, number)
         return number
+
+    def _waited(self, numbers: Collection[int]) -> None:
+        """The program knows that this work has ended."""
+        if (checking := self.gpu.checking) is not None:
+            checking.order.waited(numbers)
+
+    def _ended(self) -> None:
+        """The program knows that all work has ended."""
+        self._streams.clear()
+        if (checking := self.gpu.checking) is not None:
+            checking.order.waited()
 
     @property
     def _numbers(self) -> list[int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from simt import _engine
 from simt.errors import CheckpointError, LaunchError
@@ -16,6 +16,9 @@ from simt.options import GpuOptions
 from simt.result import LaunchResult
 
 from .checkpoints import Steps
+
+if TYPE_CHECKING:
+    from simt.check.checking import Checking
 
 FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 40
 """Start of device 0's memory, and distance between the memories of devices."""
@@ -87,6 +90,9 @@ class ProgramGpu(GPU):
                 with self.exclusive.running:
                     self._session.run(until=until, most=most, seconds=seconds)
 
+    def order_checked(self, checking: Checking, launcher: Launcher, launch_id: int) -> None:
+        pass  # a device orders launches among its copies
+
     def run_values(
         self,
         launcher: Launcher,
@@ -154,7 +160,9 @@ class PausedLaunch:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        with self._gpu.exclusive, self._launcher.kernel.module.explained, self._gpu.exclusive.running:
+        gpu, launcher = self._gpu, self._launcher
+        checked = nullcontext() if gpu.checking is None else gpu.checking.launch(launcher)
+        with gpu.exclusive, checked, launcher.kernel.module.explained, gpu.exclusive.running:
             yield
 
 

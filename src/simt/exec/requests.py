@@ -57,7 +57,8 @@ class DeviceFacts(Message):
     """What the program is told about a device.
 
     attributes: by `CUdevice_attribute`. memory: bytes. functional: work is executed as it arrives,
-    without timing. synchronous: launches are answered. joined: kernels can access memory of the process's
+    without timing. synchronous: launches are answered. checked: simt must see copies and fills in their
+    order. joined: kernels can access memory of the process's
     other devices.
     """
 
@@ -67,6 +68,7 @@ class DeviceFacts(Message):
     memory: Number
     functional: bool
     synchronous: bool
+    checked: bool
     joined: bool
 
 

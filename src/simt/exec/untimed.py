@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .streams import Streams
+
+if TYPE_CHECKING:
+    from simt.check.checking import Checking
 
 
 class Rest(Protocol):
@@ -43,14 +46,15 @@ class HostCall:
         raise AssertionError("a function of the program has not been called yet")
 
 
-Begin = Callable[[], Rest | None]
-"""Does work, up to what it returns."""
+Begin = Callable[[int], Rest | None]
+"""Does work, up to what it returns. It is given the work's number, if work is checked."""
 
 
 @dataclass(eq=False)
 class _Work:
-    """after: the numbers of what it waits for. rest: None until it begins."""
+    """number: 0 unless work is checked. after: the numbers of what it waits for. rest: None until it begins."""
 
+    number: int
     after: list[int]
     begin: Begin
     rest: Rest | None = None
@@ -64,6 +68,8 @@ class Untimed:
         self._left: dict[int, _Work] = {}
         """What has not ended, by number, in the order of arrival."""
         self._numbers = itertools.count(1)
+        self.checking: Checking | None = None
+        """What is told of the order of work, if it is checked."""
 
     @property
     def numbers(self) -> list[int]:
@@ -75,14 +81,20 @@ class Untimed:
         return not any(number in self._left for number in numbers)
 
     def add(self, stream: int, begin: Begin) -> int:
-        """Begins work in a stream, or queues it. Returns its number; 0 if it has ended."""
-        after = [n for n in self._streams.before(stream) if n in self._left] if self._left else []
-        work = _Work(after, begin)
-        if not after:
-            work.rest = begin()
+        """Begins work in a stream, or queues it. Returns its number; 0 if it has ended, unless it is
+        checked."""
+        before = self._streams.before(stream) if self._left or self.checking is not None else []
+        number = 0
+        if self.checking is not None:
+            number = next(self._numbers)
+            self._streams.queued(stream, number)
+            self.checking.submitted(number, stream, before)
+        work = _Work(number, [n for n in before if n in self._left], begin)
+        if not work.after:
+            work.rest = begin(number)
             if work.rest is None:
-                return 0
-        number = next(self._numbers)
+                return number
+        number = number or next(self._numbers)
         self._left[number] = work
         self._streams.queued(stream, number)
         return number
@@ -94,7 +106,7 @@ class Untimed:
                 del self._left[number]
         for number, work in list(self._left.items()):
             if work.rest is None and self.finished(work.after):
-                work.rest = work.begin()
+                work.rest = work.begin(work.number)
                 if work.rest is None:
                     del self._left[number]
 

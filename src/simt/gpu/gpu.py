@@ -215,6 +215,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         """A new stream: its launches run in order, concurrently with those of other streams."""
         with self.exclusive:
             self._streams += 1
+            if self.checking is not None:
+                self.checking.order.streams += 1
             return Stream(self, self._streams)
 
     def event(self) -> Event:
@@ -245,8 +247,8 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @property
     def queued(self) -> tuple[int, ...]:
-        """Ids of unfinished launches."""
-        return self._session.queued
+        """Ids of unfinished launches; where they are checked, of those that nothing has waited for."""
+        return self._session.queued if self.checking is None else self.checking.order.live
 
     @property
     def last_launch(self) -> int:
@@ -292,7 +294,11 @@ class GPU(Programs, ArrayCreation, Texturing):
         if launcher.refusal:
             self._refuse(launcher)
         if self.functional and self._recording is None:
+            if self.checking is not None:
+                self.order_checked(self.checking, launcher, launch_id)
             self.run_values(launcher, arguments.block, launch_id)
+            if self.checking is not None and (launcher.stream is None or arguments.has_host_arrays):
+                self.checking.order.waited([launch_id])
             arguments.copy_back()
             return None
         self._digest.update(
@@ -335,6 +341,17 @@ class GPU(Programs, ArrayCreation, Texturing):
                 return None
         self.synchronize()
         return self._session.record.launches[launch_id - 1]
+
+    def order_checked(self, checking: Checking, launcher: Launcher, launch_id: int) -> None:
+        """Tells the checker what a launch comes after."""
+        if not checking.follows_streams:
+            return
+        stream = launcher.stream or next(reversed(self.entered_streams), None)
+        after = () if stream is None else stream.pending()
+        checking.submitted(launch_id, 0 if stream is None else stream.number, after)
+        checking.launches(launch_id)
+        if stream is not None:
+            stream.launched(launch_id)
 
     def run_values(
         self,
@@ -456,6 +473,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         `max_cycles`, KeyboardInterrupt on Ctrl-C.
         """
         with self.exclusive:
+            if self.checking is not None:
+                self.checking.order.waited(until)
             if self._session.busy:
                 with self.exclusive.running:
                     self._session.run(until=until)

@@ -38,7 +38,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Waits for it."""
-        self.gpu.synchronize()
+        _synchronize(self.gpu, self.after)
 
     def query(self) -> bool:
         """Whether it has been reached. If not, this call simulates the queued work, so the next call returns
@@ -133,7 +133,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits for everything queued in the stream."""
-        self.gpu.synchronize()
+        _synchronize(self.gpu, self.pending())
 
     def query(self) -> bool:
         """Whether everything queued in it is done. If not, this call simulates it, so the next call returns
@@ -163,6 +163,11 @@ def stream_of(gpu: GPU, stream: Any, what: str) -> Stream | None:
     if stream.gpu is not gpu:
         raise LaunchError(f"{what} is one of another GPU ({stream.gpu.name}), not of this one ({gpu.name})")
     return stream
+
+
+def _synchronize(gpu: GPU, launches: tuple[int, ...]) -> None:
+    """Waits for these launches, and what else is queued, on which a program cannot rely."""
+    gpu.synchronize(None if gpu.checking is None else launches)
 
 
 def _query(gpu: GPU, launches: tuple[int, ...]) -> bool:

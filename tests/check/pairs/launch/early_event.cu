@@ -1,5 +1,4 @@
 /* The event that the second stream waits for is recorded before the first one's launch.
-missed: the order of streams is not kept without timing
 
 x, y = gpu.array(integers(64)), gpu.zeros(64, np.int32)
 want = 3 * x.numpy() + 1

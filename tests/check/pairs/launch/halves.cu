@@ -1,5 +1,4 @@
 /* Two streams work on halves of one array, which overlap by an element.
-missed: the order of streams is not kept without timing
 
 x = gpu.array(integers(64))
 want = 2 * x.numpy()

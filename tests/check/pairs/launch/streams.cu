@@ -1,5 +1,4 @@
 /* A stream reads what another one writes, without an event.
-missed: the order of streams is not kept without timing
 
 x, y = gpu.array(integers(64)), gpu.zeros(64, np.int32)
 want = 3 * x.numpy() + 1

@@ -1,5 +1,4 @@
 /* Order through a third stream: a waits for nothing, b for a, c for b. The faulty c waits for no one.
-missed: the order of streams is not kept without timing
 
 x, y = gpu.array(integers(64)), gpu.zeros(64, np.int32)
 want = 3 * x.numpy() + 1
