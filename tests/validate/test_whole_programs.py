@@ -21,7 +21,6 @@ from simt.result import LaunchResult
 from simt.result.sampled import Sampled
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
-from simt.validate.row_errors import error_rows
 from simt.validate.correlate import CYCLES
 from simt.validate.recipes import (
     MeasuredTable,

@@ -21,7 +21,9 @@ _FUNCTION = re.compile(
 )
 _CODE = re.compile(r"(?<![\w$.%])\.(?:entry|func)\b")
 _CONTRACTED = re.compile(r"(?<![\w$.%])(mul|add|sub)((?:\.ftz|\.sat)*\.(?:f32|f64|b?f16|b?f16x2))(?![\w.])")
-_INLINE_ASSEMBLY = re.compile(r"^[ \t]*// begin inline asm.*?^[ \t]*// end inline asm", re.MULTILINE | re.DOTALL)
+_INLINE_ASSEMBLY = re.compile(
+    r"^[ \t]*// begin inline asm.*?^[ \t]*// end inline asm", re.MULTILINE | re.DOTALL
+)
 _LOCATION = re.compile(r"^[ \t]*\.loc[ \t][^\n]*", re.MULTILINE)
 _ARCH = re.compile(r"sm_(\d{2,3})([af]?)\Z")
 

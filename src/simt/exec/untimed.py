@@ -52,7 +52,7 @@ Begin = Callable[[int], Rest | None]
 
 @dataclass(eq=False)
 class _Work:
-    """number: 0 unless work is checked. after: the numbers of what it waits for. rest: None until it begins."""
+    """number: 0 unless work is checked. after: numbers of what it waits for. rest: None until it begins."""
 
     number: int
     after: list[int]

@@ -96,7 +96,7 @@ class StreamBase(torch._C.Stream):  # type: ignore[misc]
 
     @property
     def cuda_stream(self) -> int:
-        return self.stream_id
+        return int(self.stream_id)
 
     @property
     def device(self) -> torch.device:

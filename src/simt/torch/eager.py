@@ -341,7 +341,7 @@ def fused(op: Any) -> Callable[..., None]:
     """An optimiser's step of all parameters: a kernel for each, for all of one shape the same. The step
     size is an argument of the kernel.
     """
-    other = getattr(op.overloadpacket, "tensor_lr")
+    other = op.overloadpacket.tensor_lr
 
     def step(*lists: Any, lr: Any, **settings: Any) -> None:
         lr = lr if isinstance(lr, torch.Tensor) else torch.tensor(lr, dtype=torch.float64)

@@ -32,7 +32,7 @@ _ELSEWHERE: dict[str, Any] = {
     **dict.fromkeys(("shapes", "stack", "dtypes", "concrete_inputs", "module_hierarchy"), ()),
     **dict.fromkeys(("structured_input_shapes", "structured_input_strides"), ()),
     **dict.fromkeys(("overload_name", "backend"), ""),
-    **dict.fromkeys(("kwinputs", "extra_meta"), {}),
+    **{key: {} for key in ("kwinputs", "extra_meta")},
     "flow_start": False,
     "sequence_nr": -1,
     "metadata_json": "{}",
@@ -177,9 +177,7 @@ def _stop(disable: Callable[[], Any]) -> Callable[[], Any]:
     return stop
 
 
-def _events(
-    found: gpus.SimulatedGpu, cycle: int, begin: int, operators: _Operators
-) -> Iterator[DeviceEvent]:
+def _events(found: gpus.SimulatedGpu, cycle: int, begin: int, operators: _Operators) -> Iterator[DeviceEvent]:
     """What a device did. cycle: at which the profiler started, at `begin` ns."""
     found.synchronize()
     profile, found.profile = found.profile or [], None
