@@ -33,8 +33,8 @@ class TritonTuning:
 
     @classmethod
     def recorded(cls, tuner: Any, run: Callable[[], object], best: Mapping[str, Any]) -> TritonTuning:
-        """Calls `run`, which launches the kernel, with the best configuration, and notes for what the tuner is
-        asked."""
+        """Calls `run`, which launches the kernel with the best configuration, and notes what the tuner is
+        asked for."""
         keys: dict[tuple[Any, ...], None] = {}
         left: list[Any] = []
         prune = tuner.prune_configs
