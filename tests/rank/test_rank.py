@@ -102,6 +102,10 @@ def test_a_program_without_configurations_is_refused(program: Path) -> None:
     program.with_suffix(".py").write_text("def main(gpu, module): pass\n")
     with pytest.raises(SimtError, match="0 autotuned kernels and no CONFIGURATIONS"):
         rank(program)
+    with pytest.raises(SimtError, match="there is no GPU called 'a1000'"):
+        rank(program, {"BLOCK": [64]}, "a1000")
+    with pytest.raises(SimtError, match="has no autotuned Triton kernel, expected one for its cache"):
+        rank(program, {"BLOCK": [64]}, triton_cache=program.parent)
     with pytest.raises(SimtError, match="parameter 'BLOCK': expected a list of its values, found 64"):
         rank(program, {"BLOCK": 64})  # type: ignore[dict-item]
     run = CliRunner().invoke(app, ["rank", str(program), "--parameter", "BLOCK"])

@@ -12,7 +12,6 @@ import itertools
 import json
 import math
 import runpy
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -65,15 +64,12 @@ class Candidates:
             )
         return cls(script, source, tuple(dict(c.all_kwargs()) for c in tuned[0].configs), True)
 
-    def tuning(self, gpu: GPU) -> TritonTuning | None:
-        """For what the Triton kernel's autotuner is asked when the program runs; None without one."""
-        if not self.autotuned:
-            return None
+    def tuning(self, gpu: GPU, best: Mapping[str, Any]) -> TritonTuning:
+        """For what the Triton kernel's autotuner is asked when the program runs, with its best
+        configuration."""
         names = runpy.run_path(str(self.script))
         (tuner,) = _autotuners(names)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the first configuration is taken
-            return TritonTuning.recorded(tuner, lambda: names["main"](gpu))
+        return TritonTuning.recorded(tuner, lambda: names["main"](gpu), best)
 
     def run(self, gpu: GPU, configuration: Mapping[str, Any]) -> Any:
         """Runs the program with a configuration. Returns what its `main` does."""

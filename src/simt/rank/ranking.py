@@ -57,7 +57,11 @@ class Ranking:
         good = [row for row in self.rows if not row.error]
         rows = []
         for i, row in enumerate(self.rows, 1):
-            interval = "" if row.low == row.high else f"{format_time(row.low)} to {format_time(row.high)}"
+            interval = (
+                ""
+                if row.error or row.low == row.high
+                else f"{format_time(row.low)} to {format_time(row.high)}"
+            )
             slower = "-" if row.error else f"{row.seconds / good[0].seconds:.2f}"
             time = "-" if row.error else format_time(row.seconds)
             rows.append([str(i), row.name, time, slower, interval, row.error])

@@ -12,6 +12,7 @@ import numpy as np
 
 from simt.errors import SimtError
 from simt.options import DEFAULT_GPU
+from simt.spec import load_spec
 from simt.study import Study
 
 from .programs import Candidates, Parameters, difference_of, values_of
@@ -57,6 +58,9 @@ def rank(
     """
     path = Path(program)
     candidates = Candidates.read(path, parameters, None if driver is None else Path(driver))
+    load_spec(gpu, dict(set or {}))  # what is wrong with the GPU is not an error of each configuration
+    if triton_cache is not None and not candidates.autotuned:
+        raise SimtError(f"{candidates.script}: has no autotuned Triton kernel, expected one for its cache")
     folder = Path(results) if results is not None else path.with_suffix(".rank")
     wrong, checked = _checked(candidates, gpu, rtol) if check else ({}, "not checked")
     files = candidates.write(folder / "configurations")
@@ -89,12 +93,10 @@ def _for_triton(
     """What Triton's autotuner would keep; None for launches of several tuning keys, unless it is wanted."""
     from simt.gpu import GPU
 
-    if cache is None and not candidates.autotuned:
+    if not candidates.autotuned or not rows or rows[0].error:
         return None
     device = GPU(gpu, functional=True)
-    tuning = candidates.tuning(device)
-    if tuning is None:
-        raise SimtError(f"{candidates.script}: has no autotuned Triton kernel, expected one")
+    tuning = candidates.tuning(device, rows[0].configuration)
     if cache is not None:
         tuning.write(Path(cache), rows, device.spec.sm_version)
     return tuning.to_json(rows) if len(tuning.keys) == 1 else None

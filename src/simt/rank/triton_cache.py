@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,9 @@ class TritonTuning:
     configs: tuple[Any, ...]
 
     @classmethod
-    def recorded(cls, tuner: Any, run: Any) -> TritonTuning:
-        """Calls `run`, which launches the kernel, and notes for what the tuner is asked."""
+    def recorded(cls, tuner: Any, run: Callable[[], object], best: Mapping[str, Any]) -> TritonTuning:
+        """Calls `run`, which launches the kernel with the best configuration, and notes what the tuner is
+        asked for."""
         keys: dict[tuple[Any, ...], None] = {}
         left: list[Any] = []
         prune = tuner.prune_configs
@@ -41,7 +42,7 @@ class TritonTuning:
         def noted(kwargs: Mapping[str, Any]) -> list[Any]:
             keys[_tuning_key(tuner, {**tuner.nargs, **kwargs})] = None
             left[:] = prune(kwargs)
-            return left
+            return [config for config in left if config.all_kwargs() == best]
 
         tuner.prune_configs = noted
         try:
