@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import simt.power  # noqa: F401  which a Result imports late, when simt.spec may be the fake
+# A Result imports these late, when simt.spec may be the fake.
+import simt.power
+import simt.validate.confidence  # noqa: F401
 from simt._engine import COUNTERS
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 
