@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simt.spec.native import NativeSpec
 
 # Core cycles per call of the engine while its speed is unknown; afterwards, calls take about SLICE_SECONDS.
-FIRST_SLICE, LARGEST_SLICE = 10_000, 100_000_000
+FIRST_SLICE, LARGEST_SLICE = 1_000, 100_000_000
 SLICE_SECONDS = 0.2
 NO_MEMORY = (
     "the host's memory does not suffice for a GPU of this specification and this launch; "
