@@ -46,7 +46,7 @@ class Parts:
     def __init__(self, name: str, parts: int, log: list[str]) -> None:
         self._name, self._left, self._log = name, parts, log
 
-    def begin(self) -> Parts | None:
+    def begin(self, number: int) -> Parts | None:
         self._log.append(f"{self._name} begins")
         return self if self._left else None
 
@@ -96,7 +96,7 @@ def test_an_event_orders_streams() -> None:
 def test_a_function_of_the_program_is_called_while_it_waits() -> None:
     called: list[int] = []
     untimed = Untimed(Streams())
-    number = untimed.add(1, lambda: HostCall(lambda: called.append(1)))
+    number = untimed.add(1, lambda _: HostCall(lambda: called.append(1)))
     assert number and not called
     untimed.advance(1)
     assert called == [1] and untimed.finished([number])

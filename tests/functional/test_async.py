@@ -528,7 +528,6 @@ def test_what_does_nothing_here() -> None:
         "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r], [%d, {%r}], [%r]",
         "mbarrier.arrive.shared.b32 _, [%r]",
         "multimem.red.add.u32 [%d], %r",
-        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r], [%r]",
         "st.bulk.weak.shared::cta [%r], 16, 1",
         "st.bulk.weak.shared::cta [%r], %h, 0",
         "tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r], 5, %r",

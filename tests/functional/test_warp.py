@@ -394,7 +394,7 @@ def test_lanes_that_never_come_are_reported() -> None:
     "instruction",
     [
         "redux.sync.add.f32 %d, %d, -1",
-        "redux.sync.min.abs.f32 %d, %d, -1",
+        "redux.sync.min.abs.b32 %d, %d, -1",
         "redux.sync.add.b32 %d, %d, -1",
         "shfl.sync.idx.b64 %a, %a, 0, 31, -1",
         "match.some.sync.b32 %d, %d, -1",

@@ -45,7 +45,7 @@ class NoDeviceTimeWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class DeviceEvent:
+class ProfiledEvent:
     """A kernel or a copy, with the methods of PyTorch's `_KinetoEvent`. Times are in ns.
 
     operator: the number of the event of the host that launched it, 0 if there is none.
@@ -99,7 +99,7 @@ class DeviceEvent:
 class _WithDevices:
     """The results of PyTorch's profiler, with events of the devices."""
 
-    def __init__(self, results: Any, host: list[Any], found: list[DeviceEvent]) -> None:
+    def __init__(self, results: Any, host: list[Any], found: list[ProfiledEvent]) -> None:
         self._results, self._host, self._found = results, host, found
 
     def __getattr__(self, name: str) -> Any:
@@ -177,7 +177,9 @@ def _stop(disable: Callable[[], Any]) -> Callable[[], Any]:
     return stop
 
 
-def _events(found: gpus.SimulatedGpu, cycle: int, begin: int, operators: _Operators) -> Iterator[DeviceEvent]:
+def _events(
+    found: gpus.SimulatedGpu, cycle: int, begin: int, operators: _Operators
+) -> Iterator[ProfiledEvent]:
     """What a device did. cycle: at which the profiler started, at `begin` ns."""
     found.synchronize()
     profile, found.profile = found.profile or [], None
@@ -187,7 +189,7 @@ def _events(found: gpus.SimulatedGpu, cycle: int, begin: int, operators: _Operat
         timed = row.transfer or launches.get(row.launch)
         first, last = (timed.start_cycle, timed.end_cycle) if timed is not None else (cycle, cycle)
         begins = begin + round(((first or cycle) - cycle) * per_cycle)
-        yield DeviceEvent(
+        yield ProfiledEvent(
             row.name,
             "kernel" if row.transfer is None else "gpu_memcpy",
             begins,
