@@ -157,7 +157,6 @@ struct StateAccess {
       TensorMemory& memory = cta.tensor_memory();
       archive.raw(memory.words_.data(), sizeof memory.words_);
       archive.raw(memory.allocation_.data(), sizeof memory.allocation_);
-      archive.raw(memory.used_.data(), sizeof memory.used_);
       values(archive, memory.relinquished_, memory.group_);
     }
 

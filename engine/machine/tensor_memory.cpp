@@ -1,7 +1,7 @@
 #include "machine/tensor_memory.hpp"
 
-#include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string>
 
 #include "machine/fault.hpp"
@@ -23,9 +23,9 @@ uint32_t TensorMemory::allocate(uint32_t columns) {
             " columns, expected a power of two from 32 to 512");
   const uint32_t count = columns / least_columns;
   for (uint32_t first = 0; first + count <= units; ++first) {
-    if (std::any_of(used_.begin() + first, used_.begin() + first + count, [](bool used) { return used; }))
-      continue;
-    std::fill_n(used_.begin() + first, count, true);
+    uint32_t free = 0;
+    while (free < count && !is_used(first + free)) ++free;
+    if (free < count) continue;
     allocation_[first] = static_cast<uint16_t>(columns);
     return first * least_columns;
   }
@@ -42,16 +42,21 @@ void TensorMemory::free(uint32_t address, uint32_t columns) {
     misused("tcgen05.dealloc of " + std::to_string(columns) + " columns at " + hex(address) + ", where " +
             std::to_string(allocation_[unit]) + " are allocated");
   allocation_[unit] = 0;
-  std::fill_n(used_.begin() + unit, columns / least_columns, false);
+}
+
+bool TensorMemory::is_used(uint32_t unit) const {
+  for (uint32_t first = 0; first <= unit; ++first)
+    if (allocation_[first] > (unit - first) * least_columns) return true;
+  return false;
 }
 
 uint32_t TensorMemory::allocated_columns() const {
-  return least_columns * static_cast<uint32_t>(std::count(used_.begin(), used_.end(), true));
+  return std::accumulate(allocation_.begin(), allocation_.end(), uint32_t{0});
 }
 
 void TensorMemory::check(uint32_t first, uint32_t count, const char* what) const {
-  for (uint32_t column = first; column < first + count; ++column)
-    if (column >= column_count || !used_[column / least_columns])
+  for (uint32_t column = first; column < first + count; column = (column / least_columns + 1) * least_columns)
+    if (column >= column_count || !is_used(column / least_columns))
       misused(std::string(what) + " is in columns " + std::to_string(first) + " to " +
               std::to_string(first + count - 1) + " of tensor memory, of which column " +
               std::to_string(column) + " is not allocated");

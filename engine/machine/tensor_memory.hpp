@@ -39,9 +39,11 @@ class TensorMemory {
   friend struct StateAccess;
   static constexpr uint32_t units = column_count / least_columns;
 
+  /// Whether a unit is part of an allocation.
+  bool is_used(uint32_t unit) const;
+
   std::array<std::array<uint32_t, column_count>, lane_count> words_{};
   std::array<uint16_t, units> allocation_{};  ///< columns of the one that begins in a unit
-  std::array<bool, units> used_{};
   bool relinquished_ = false;
   uint32_t group_ = 0;
 };

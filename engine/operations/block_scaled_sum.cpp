@@ -13,10 +13,15 @@ namespace {
 
 constexpr uint32_t most_terms_of_k = 64;
 constexpr int no_exponent = std::numeric_limits<int>::min() / 2;
+constexpr int addend_bits = 35;  // below the addend, where groups that it outranks are cut off
 
 /// That of a number other than zero; that of the least normal number for subnormal ones.
 int encoded_exponent(float v, int least) {
   return std::max(static_cast<int>(std::bit_cast<uint32_t>(v) << 1 >> 24) - 127, least);
+}
+
+int exponent_of_addend(float c) {
+  return c == 0 ? no_exponent : encoded_exponent(c, -126);
 }
 
 /// v / 2^quantum, cut off to an integer.
@@ -39,6 +44,12 @@ struct BlockScaledSum::Terms {
   int exponents[most_terms_of_k];
   int scales[most_terms_of_k];  ///< exponents of the pair of scale factors alone
   int largest = no_exponent, largest_scale = no_exponent;
+
+  /// Where groups of exact sums are cut off. of_c: the addend's exponent, which decides if none is larger.
+  int quantum_of_groups(int of_c) const {
+    constexpr int window_bits = 39, scale_bits = 35;
+    return of_c >= largest ? of_c - addend_bits : std::max(largest - window_bits, largest_scale - scale_bits);
+  }
 };
 
 float BlockScaledSum::add(const ScaledFactors& a, const ScaledFactors& b, float c) const {
@@ -72,8 +83,7 @@ float BlockScaledSum::add(const ScaledFactors& a, const ScaledFactors& b, float 
 
 float BlockScaledSum::in_window(const Terms& t, float c) const {
   constexpr int bits = 25;
-  const int of_c = c == 0 ? no_exponent : encoded_exponent(c, -126);
-  const int quantum = std::max(t.largest, of_c) - bits;
+  const int quantum = std::max(t.largest, exponent_of_addend(c)) - bits;
   double sum = units(c, quantum);
   for (uint32_t i = 0; i < form_.k; ++i) sum += units(t.products[i], quantum);
   return cut_off_to_f32(std::ldexp(sum, quantum));
@@ -81,7 +91,6 @@ float BlockScaledSum::in_window(const Terms& t, float c) const {
 
 namespace {
 
-constexpr int window_bits = 39, scale_bits = 35, addend_bits = 35;
 constexpr uint32_t group_terms = 16, fine_group_terms = 4;
 
 double sum_of(const double* products, uint32_t count) {
@@ -94,11 +103,9 @@ double sum_of(const double* products, uint32_t count) {
 
 /// Where C is at least as large as all products, groups of 16 are cut off relative to it.
 float BlockScaledSum::in_groups(const Terms& t, float c) const {
-  const int of_c = c == 0 ? no_exponent : encoded_exponent(c, -126);
+  const int of_c = exponent_of_addend(c);
   const bool c_dominates = of_c >= t.largest;
-  const int quantum = c_dominates
-                          ? of_c - addend_bits
-                          : std::max(std::max(t.largest, of_c) - window_bits, t.largest_scale - scale_bits);
+  const int quantum = t.quantum_of_groups(of_c);
   constexpr uint32_t most_groups = most_terms_of_k / group_terms;
   double group[most_groups], sum = units(c, quantum);
   int scale[most_groups];
@@ -130,11 +137,9 @@ float BlockScaledSum::in_groups(const Terms& t, float c) const {
 }
 
 float BlockScaledSum::in_fine_groups(const Terms& t, float c) const {
-  const int of_c = c == 0 ? no_exponent : encoded_exponent(c, -126);
+  const int of_c = exponent_of_addend(c);
   const bool c_dominates = of_c >= t.largest;
-  const int quantum = c_dominates
-                          ? of_c - addend_bits
-                          : std::max(std::max(t.largest, of_c) - window_bits, t.largest_scale - scale_bits);
+  const int quantum = t.quantum_of_groups(of_c);
   const uint32_t step = c_dominates ? group_terms : fine_group_terms;
   double sum = units(c, quantum);
   for (uint32_t first = 0; first < form_.k; first += step)

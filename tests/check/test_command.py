@@ -14,7 +14,7 @@ import simt
 from simt.check import Finding, Suppressions, checks_of, sarif
 from simt.cli import app, with_values
 from simt.cuda import toolkit
-from simt.errors import CheckError
+from simt.errors import CheckError, LaunchError
 
 RACE = """
 extern "C" __global__ void reverse(const int *x, int *y) {
@@ -52,6 +52,19 @@ def test_a_finding_names_both_accesses() -> None:
     assert one.first.thread[0] == one.second.address // 4  # the thread that writes what the other one reads
     assert "ld.shared" in one.second.instruction
     assert "__syncthreads" in one.remedy
+
+
+def test_tensor_memory_is_refused() -> None:
+    """The checker does not follow it, and would take what comes from it for uninitialised."""
+    gpu = simt.GPU("b200", check=True)
+    module = gpu.load(
+        ".version 8.8\n.target sm_100a\n.address_size 64\n.shared .align 8 .b32 place[4];"
+        ".visible .entry k() { .reg .b32 %r<2>; mov.u32 %r0, place;"
+        " tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], 32;"
+        " ld.shared.b32 %r1, [%r0]; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32; ret; }"
+    )
+    with pytest.raises(LaunchError, match=r"`k`: its module has tcgen05 instructions"):
+        module.k[1, 32]()
 
 
 @needs_compiler

@@ -72,6 +72,7 @@ def test_misuse_is_a_fault(body: str, message: str) -> None:
 
 
 def test_columns_are_used_again() -> None:
+    """The kernel traps, which is a fault, at any other address than the expected one."""
     first = ALLOC.format(256) + "mov.b32 %r2, %r1;" + ALLOC.format(128) + "mov.b32 %r3, %r1;"
     allocate(
         first

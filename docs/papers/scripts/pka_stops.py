@@ -90,20 +90,11 @@ def show_stops(section: Section, frame: pl.DataFrame) -> str:
                 axes.set_title(f"{program}: {name.split('(')[0][:24]} ({part['launch'][0]})", fontsize=8)
                 axes.set_ylim(bottom=0)
                 right = axes.twinx()
-                right.plot(
-                    part["cycle"] / 1e3,
-                    part["l2_miss"],
-                    color=SERIES["orange"],
-                    lw=0.8,
-                    label="L2 miss rate, %",
-                )
-                right.plot(
-                    part["cycle"] / 1e3,
-                    part["dram"],
-                    color=SERIES["aqua"],
-                    lw=0.8,
-                    label="DRAM utilisation, %",
-                )
+                for column, colour, label in (
+                    ("l2_miss", "orange", "L2 miss rate, %"),
+                    ("dram", "aqua", "DRAM utilisation, %"),
+                ):
+                    right.plot(part["cycle"] / 1e3, part[column], color=SERIES[colour], lw=0.8, label=label)
                 right.set_ylim(0, 105)
                 for s, style in zip(THRESHOLDS, ("-", "--", ":"), strict=True):
                     if part[f"stop {s}"][0] is not None:

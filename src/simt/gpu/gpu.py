@@ -391,12 +391,18 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     def _run_checked(self, checking: Checking, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch whose accesses are checked; one that only repeats itself is a deadlock."""
-        if launcher.kernel.module.native.is_machine_code:
+        kernel = launcher.kernel
+        if kernel.module.native.is_machine_code:
             raise LaunchError(
-                f"kernel `{launcher.kernel.name}`: found machine code, which `check` does not follow; "
+                f"kernel `{kernel.name}`: found machine code, which `check` does not follow; "
                 "expected "
                 'PTX: leave out code="sass", or compile the program with PTX in it (nvcc -gencode '
                 "arch=compute_80,code=compute_80)"
+            )
+        if "tcgen05." in kernel.module.ptx.text:
+            raise LaunchError(
+                f"kernel `{kernel.name}`: its module has tcgen05 instructions, and `check` does not follow "
+                "tensor memory; check a build for sm_90 or older"
             )
         with checking.launch(launcher) as checker, launcher.kernel.module.explained, self.exclusive.running:
             running = launcher.native.begin(
