@@ -60,6 +60,8 @@ concept CoreModel = requires(Core core, const Core& c, Cycle now, Unit unit, uin
   // The instruction chosen by scheduler n lacks its constant operand.
   { core.operand_missing(n, now) } -> std::same_as<void>;
   { core.dispatch(issued, now) } -> std::same_as<void>;
+  // Whether the sub-cores have the unit in turn: who had it last is the last to get it again.
+  { c.in_turn(unit) } -> std::same_as<bool>;
   { core.fetch(now) } -> std::same_as<bool>;
   // Slots whose warps can retire in this cycle, if they have ended.
   { c.retirable() } -> std::same_as<uint64_t>;

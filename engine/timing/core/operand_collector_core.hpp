@@ -48,6 +48,7 @@ class OperandCollectorCore {
     collector_.issue(issued.instruction, issued.warp, parts_.warps.scheduler_of(issued.warp),
                      issued.in_flight);
   }
+  bool in_turn(Unit) const { return false; }
   bool fetch(Cycle now);
   /// Slots whose warps can retire in this cycle: those that fetch has looked at.
   uint64_t retirable() const { return looked_at_; }

@@ -30,6 +30,11 @@ ReadPortsCore::ReadPortsCore(const CoreParts& parts)
   for (uint32_t s = 0; s < parts.spec.sm.sub_cores; ++s) sub_cores_.push_back(SubCore{ports});
   for (uint32_t w = 0; w < parts.warps.slots(); ++w)
     sub_cores_[parts.warps.scheduler_of(w)].warps |= uint64_t{1} << w;
+  for (uint32_t u = 0; u < static_cast<uint32_t>(Unit::Count); ++u) {
+    const uint32_t count = units_.count(static_cast<Unit>(u));
+    if (u != static_cast<uint32_t>(Unit::Memory) && count > 0 && count < sub_cores_.size())
+      units_in_turn_ |= 1u << u;
+  }
 }
 
 inline bool ReadPortsCore::write_back(Cycle now) {

@@ -51,6 +51,7 @@ class ReadPortsCore {
   }
   void operand_missing(uint32_t scheduler, Cycle now);
   void dispatch(const Issued& issued, Cycle now);
+  bool in_turn(Unit unit) const { return units_in_turn_ >> static_cast<uint32_t>(unit) & 1; }
   bool fetch(Cycle now);
   uint64_t retirable() const { return ~uint64_t{0}; }
   void forget_fetch(uint32_t) {}
@@ -85,6 +86,7 @@ class ReadPortsCore {
   CompletionWheel wheel_;
   std::vector<SubCore> sub_cores_;
   size_t queue_places_;
+  uint32_t units_in_turn_ = 0;  // bit per unit of which there are fewer than sub-cores
   uint32_t products_ = 0;       // of all sub-cores
   uint32_t next_sub_core_ = 0;  // whose memory instruction goes first
   // Before these cycles, no queue of memory instructions sends one, or frees the entry of one.

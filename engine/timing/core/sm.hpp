@@ -98,7 +98,7 @@ class alignas(64) Sm {
   size_t next_reply_ = 0;     // of the port
   bool changed_ = false;      // something happened in this cycle, so the next one may differ
   bool membars_ = false;      // some warps may wait at a memory barrier
-  uint32_t issue_first_ = 0;  // scheduler that goes first
+  uint32_t issue_first_ = 0;  // scheduler that goes first in the next cycle
   struct Sleeper {
     Cycle until;
     uint32_t warp;
@@ -168,6 +168,14 @@ class alignas(64) Sm {
   ConstantCache constant_cache_;
   std::vector<std::unique_ptr<WarpScheduler>> schedulers_;
   Cycle ask_again_ = 0;  // when schedulers that chose none are to be asked, if after the current cycle
+
+  /// The scheduler that follows is the first to be asked in the cycle in which an instruction that is issued
+  /// now has left its unit. A fixed turn would favour one scheduler whenever the interval is a multiple of
+  /// it.
+  void put_last(uint32_t scheduler, uint32_t interval) {
+    const uint32_t count = spec_.sm.sub_cores;
+    issue_first_ = (scheduler + 1 + count - (interval - 1) % count) % count;
+  }
 
  private:
   void retire_touched(Cycle now, uint64_t touched);

@@ -208,6 +208,8 @@ template <CoreModel Core>
   if (d.issue.present && !warps_.dependences().issue(w, d, next.mask, now)) [[unlikely]]
     recorder_.uncovered(slot, next);
   core_.dispatch({d, record, w, slot, in_flight}, now);
+  if (core_.in_turn(d.unit)) [[unlikely]]
+    put_last(warps_.scheduler_of(w), d.initiation_interval);
   if (next.ticket) defer(warp, next.ticket, now);
   const uint16_t cta_slot = warp.cta_slot, index_in_cta = warp.index_in_cta;
   if (warps_.advance(w)) ctas_.exit(cta_slot, index_in_cta, now);
