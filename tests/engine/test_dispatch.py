@@ -233,3 +233,19 @@ def test_every_unit_can_be_missing(tmp_path: Path) -> None:
     missing = {f"sm.units.{u}.count": 0 for u in ("int", "fp64", "tensor", "branch", "texture", "uniform")}
     r = run(write_kernel(tmp_path / "t", [[warp_of(body)]], sm=80), overrides=missing)[0]
     assert r["counters"]["warp_instructions"] == 10
+
+
+def test_a_shared_unit_serves_the_sub_cores_in_turn(tmp_path: Path) -> None:
+    """Two warps of each sub-core alternate FP64 and what depends on it: no interval makes the unit idle, and
+    none a multiple of the number of sub-cores leaves one of them to the end."""
+
+    def body(w: Warp) -> None:
+        for _ in range(40):
+            w.op("DFMA", 8, (2, 4, 6))
+            w.op("IADD3", 10, (8, 2))
+            w.op("IADD3", 10, (10, 2))
+
+    trace = write_kernel(tmp_path / "t", [[warp_of(body) for _ in range(8)]])
+    taken = {n: cycles(trace, "rtx3070", {"sm.units.fp64.initiation_interval": n}) for n in range(13, 21)}
+    for n in range(14, 21):
+        assert 0 < taken[n] - taken[n - 1] <= 8 * 40 * 1.1
