@@ -63,6 +63,7 @@ def measured(gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows
             | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
             | {
                 "launches": [cycles for _, cycles, _ in row["launches"]],
+                "launch_seconds": row["seconds_by_launch"],
                 "names": [name for name, _, _ in row["launches"]],
                 "full": row["decisions"].get("full", 0),
             }
@@ -95,6 +96,16 @@ def measure_kernels(steps: Steps) -> pl.DataFrame:
             for size in sizes if gpu == "r9nano" else sizes[:1]:
                 methods = dict.fromkeys([*TOGETHER, *LEVELS] if gpu == "r9nano" else ["pka", "photon"])
                 found += steps.rows(f"{gpu} {name}:{size}", partial(measured, gpu, name, size, list(methods)))
+    return frame_of(found)
+
+
+def measure_mi100(steps: Steps) -> pl.DataFrame:
+    """What is measured on the R9 Nano, on the larger machine."""
+    found: Rows = []
+    for name, sizes in KERNELS.items():
+        for size in sizes:
+            piece = partial(measured, "mi100", name, size, list(dict.fromkeys([*TOGETHER, *LEVELS])))
+            found += steps.rows(f"mi100 {name}:{size}", piece)
     return frame_of(found)
 
 
@@ -664,6 +675,7 @@ ones.
     ),
     parts=(
         Part("kernels", "Single kernels: methods and levels", measure_kernels, show_kernels, 14),
+        Part("mi100", "MI100: methods and levels", measure_mi100, show_kernels, 14),
         Part("networks", "Networks", measure_networks, show_networks, 10),
         Part("observations", "What Photon observes", measure_observations, show_observations, 2),
         Part("clusters", "Clusters of kernels", measure_clusters, show_clusters, 2),
