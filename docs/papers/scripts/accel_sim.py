@@ -226,6 +226,16 @@ def nrmse(silicon: Sequence[float], simulated: Sequence[float]) -> float | None:
     return float(np.sqrt(np.mean((np.array(simulated) - np.array(silicon)) ** 2))) / mean if mean else None
 
 
+def broken(name: str, width: int = 34) -> str:
+    """A name of several words or parts, on lines of at most this width."""
+    lines = [""]
+    for part in re.findall(r"[^_ ]*[_ ]*", name):
+        if len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
 def show_counters(section: Section, frame: pl.DataFrame) -> str:
     lines = []
     for counter in frame["counter"].unique(maintain_order=True):
@@ -264,10 +274,11 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
             axes.plot(mine["silicon"], mine["simt"], "o", color=SERIES["blue"], ms=4)
             axes.set_xscale("symlog")
             axes.set_yscale("symlog")
-            axes.set_title(counter.replace("_sectors_pipe_lsu_mem", "…")[:44], fontsize=7)
+            unit = "cycles" if counter == "cycles" else "sectors"
+            axes.set_title(f"{broken(counter)}\n({unit})", fontsize=7)
             axes.tick_params(labelsize=6)
-        figure.supxlabel("V100", fontsize=8)
-        figure.supylabel("simt", fontsize=8)
+        figure.supxlabel("on a V100", fontsize=8)
+        figure.supylabel("simulated", fontsize=8)
         figure.tight_layout()
         return figure
 

@@ -393,11 +393,12 @@ def show_correlation(section: Section, frame: pl.DataFrame) -> str:
     error = (counted["simt"] / counted["silicon"] - 1).abs()
 
     def draw() -> Figure:
-        figure, axes = plt.subplots(figsize=(8, 3.4))
-        axes.bar(range(len(frame)), 100 * frame["simt"] / frame["silicon"], color=SERIES["blue"])
-        axes.axhline(100, color="grey", lw=0.6)
-        axes.set_xticks(range(len(frame)), [r[:28] for r in frame["row"]], rotation=90, fontsize=6)
-        axes.set_ylabel("simulated / measured, %")
+        figure, axes = plt.subplots(figsize=(11, 1 + 0.24 * len(frame)))
+        axes.barh(range(len(frame)), 100 * frame["simt"] / frame["silicon"], color=SERIES["blue"])
+        axes.axvline(100, color="grey", lw=0.6)
+        axes.set_yticks(range(len(frame)), frame["row"], fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xlabel("simulated / measured time, %")
         figure.tight_layout()
         return figure
 

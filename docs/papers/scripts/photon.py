@@ -46,32 +46,38 @@ KERNELS = {
 GPUS = {"r9nano": "R9 Nano", "mi100": "MI100", "qv100": "V100"}
 TOGETHER = ("pka", "pka:artifact", "tbpoint", "photon-published", "photon")
 LEVELS = ("photon:block", "photon:warp", "photon:kernel", "photon")
-NETWORKS = dict.fromkeys(("vgg16", "resnet152", "resnet18", "resnet50", "resnet34", "resnet101", "vgg19"), 32)
+NETWORKS = dict.fromkeys(("vgg16", "resnet152", "resnet18", "resnet50", "resnet34", "vgg19", "resnet101"), 32)
 """Sides of the image; the paper's is 224."""
-NETWORK_METHODS = ("photon:block", "photon:warp", "photon:kernel", "photon", "photon-published")
-EVERYWHERE = NETWORK_METHODS[2:]
+EVERYWHERE = ("photon:kernel", "photon", "photon-published")
+NETWORK_METHODS = (*EVERYWHERE, "photon:block", "photon:warp")
 BY_LAYER = "vgg16"
 """The network that is shown layer by layer, and whose blocks and warps also predict alone."""
 LARGE = "resnet18", 224
 
 
-def measured(gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows:
+def measured(steps: Steps, gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows:
     """A case in full and with each method."""
     found: Rows = []
-    for method in ("full", *methods):
-        row = photon_study.measure(gpu, workload, size, method, 1)
-        about = {"gpu": gpu, "workload": workload, "size": size, "method": method}
-        found.append(
-            about
-            | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
-            | {
-                "launches": [cycles for _, cycles, _ in row["launches"]],
-                "launch_seconds": row["seconds_by_launch"],
-                "names": [name for name, _, _ in row["launches"]],
-                "full": row["decisions"].get("full", 0),
-            }
+    for method in dict.fromkeys(("full", *methods)):
+        found += steps.rows(
+            f"{gpu}, {workload} {size:,}, {method}", partial(run, gpu, workload, size, method)
         )
     return found
+
+
+def run(gpu: str, workload: str, size: int, method: str) -> Rows:
+    row = photon_study.measure(gpu, workload, size, method, 1)
+    about = {"gpu": gpu, "workload": workload, "size": size, "method": method}
+    return [
+        about
+        | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
+        | {
+            "launches": [cycles for _, cycles, _ in row["launches"]],
+            "launch_seconds": row["seconds_by_launch"],
+            "names": [name for name, _, _ in row["launches"]],
+            "full": row["decisions"].get("full", 0),
+        }
+    ]
 
 
 def frame_of(found: Rows) -> pl.DataFrame:
@@ -97,33 +103,30 @@ def measure_kernels(steps: Steps) -> pl.DataFrame:
     for gpu in GPUS:
         for name, sizes in KERNELS.items():
             for size in sizes if gpu == "r9nano" else sizes[:1]:
-                methods = dict.fromkeys([*TOGETHER, *LEVELS] if gpu == "r9nano" else ["pka", "photon"])
-                found += steps.rows(f"{gpu} {name}:{size}", partial(measured, gpu, name, size, list(methods)))
+                methods = [*TOGETHER, *LEVELS] if gpu == "r9nano" else ["pka", "photon"]
+                found += measured(steps, gpu, name, size, methods)
     return frame_of(found)
 
 
 def measure_mi100(steps: Steps) -> pl.DataFrame:
-    """What is measured on the R9 Nano, on the larger machine."""
+    """What is measured on the R9 Nano, on the larger machine; the smaller sizes first."""
     found: Rows = []
-    methods = list(dict.fromkeys([*TOGETHER, *LEVELS]))
     sized = [(name, sizes[:1]) for name, sizes in KERNELS.items()]
     for name, sizes in [*sized, *((name, sizes[1:]) for name, sizes in KERNELS.items())]:
         for size in sizes:
-            found += steps.rows(f"{name}:{size}", partial(measured, "mi100", name, size, methods))
+            found += measured(steps, "mi100", name, size, [*TOGETHER, *LEVELS])
     return frame_of(found)
 
 
 def measure_networks(steps: Steps) -> pl.DataFrame:
     found: Rows = []
     for name, size in NETWORKS.items():
-        methods = NETWORK_METHODS if name == BY_LAYER else EVERYWHERE
-        found += steps.rows(f"{name}:{size}", partial(measured, "r9nano", name, size, methods))
+        found += measured(steps, "r9nano", name, size, NETWORK_METHODS if name == BY_LAYER else EVERYWHERE)
     return frame_of(found)
 
 
 def measure_large(steps: Steps) -> pl.DataFrame:
-    name, size = LARGE
-    return frame_of(steps.rows(f"{name}:{size}", partial(measured, "r9nano", name, size, EVERYWHERE)))
+    return frame_of(measured(steps, "r9nano", *LARGE, EVERYWHERE))
 
 
 def summary(frame: pl.DataFrame, methods: Sequence[str]) -> list[list[object]]:
@@ -208,7 +211,7 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
         axes.set_zorder(2)
         axes.patch.set_visible(False)
         axes.set_xlim(min(-0.5, len(sizes) / 2 - 1.5), max(len(sizes) - 0.5, len(sizes) / 2 + 0.5))
-        if axes in plots[:, 0]:
+        if name in names[::columns]:
             axes.set_ylabel("thousand cycles (lines)", fontsize=7)
         if name in (names[-1], *names[columns - 1 :: columns]):
             right.set_ylabel("processor seconds (bars)", fontsize=7)

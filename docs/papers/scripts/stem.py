@@ -22,6 +22,7 @@ from pka import PKA
 from pka_programs import GPUS, VOLTA, profile_in
 from recipes import real_profile
 
+from simt.formatting import kernel_label
 from simt.gpu import GPU
 from simt.plots import SERIES
 from simt.profile import Profile
@@ -215,7 +216,7 @@ def bars(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
         plots[1].bar(x, np.maximum(error, 0.01), width, color=COLOURS[method])
     plots[0].set_yscale("log")
     plots[1].set_yscale("log")
-    plots[0].set_ylabel("speedup")
+    plots[0].set_ylabel("speedup, times")
     plots[1].set_ylabel("error, % (0.01: less)")
     plots[1].set_xticks(range(len(programs)), programs, rotation=30, ha="right", fontsize=7)
     figure.legend(*plots[0].get_legend_handles_labels(), loc="upper center", fontsize=7, ncols=len(methods))
@@ -237,8 +238,8 @@ def scatter(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
             axes.plot([mean], [100 * mine["error"].mean()], "X", color=COLOURS[method], mec="k", ms=8)
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=1)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("speedup")
+    axes.set_ylim(0, 2 * axes.get_ylim()[1])
+    axes.set_xlabel("speedup, times")
     axes.set_ylabel("error, %")
     axes.legend(fontsize=7)
     figure.tight_layout()
@@ -397,9 +398,10 @@ def show_histograms(section: Section, frame: pl.DataFrame) -> str:
                         deviation * np.sqrt(2 * np.pi)
                     )
                     axes.plot(x, density * part["launches"][0] * width[0], "r:", lw=1)
-                axes.set_title(
-                    f"{way.split(',')[0]}: {part['kernel'][0][:22]} ({part['launches'][0]:,})", fontsize=7
-                )
+                kernel = kernel_label(part["kernel"][0], 34)
+                axes.set_title(f"{way.split(',')[0]}: {kernel}", fontsize=7)
+                if not rank:
+                    axes.set_ylabel("launches", fontsize=7)
                 axes.tick_params(labelsize=6)
         for axes in plots[-1]:
             axes.set_xlabel("us", fontsize=7)
