@@ -19,14 +19,16 @@ import polars as pl
 from matplotlib.figure import Figure
 from papers import Item, Paper, Part, Rows, Section, Steps, main, percent, table, times
 from pka import PKA
-from pka_programs import GPUS, VOLTA, profile_in
-from recipes import real_profile
+from pka_programs import GPUS, VOLTA, profile_in, programs
+from recipes import executed as executed_program
+from recipes import real_profile, rows
 
 from simt.formatting import kernel_label
 from simt.gpu import GPU
 from simt.plots import SERIES
 from simt.profile import Profile
 from simt.sampling import compare, registry
+from simt.validate.recipes import Row
 from simt.workloads import WORKLOADS
 
 SEEDS, ERROR = 10, 0.05
@@ -61,6 +63,9 @@ COUNTED = {
 }
 COLOURS = dict(zip(dict.fromkeys([*COUNTED, *REAL]), [*SERIES.values(), "#888888", "#444444"], strict=False))
 EXECUTED_ON = {"V100": "qv100", "H100": "h100"}
+RODINIA = ("backprop", "b+tree", "bfs", "dwt2d-1024", "lud-512", "needle", "srad-v1-10")
+LIMIT = 300.0
+"""Seconds of the wall clock for one of these."""
 NETWORKS = {"resnet18": 64, "resnet50": 64, "resnet152": 64, "vgg16": 64, "pagerank": 1024}
 
 
@@ -102,6 +107,12 @@ def measure_cuda(steps: Steps) -> pl.DataFrame:
         if len(frame) > 1:
             found += steps.rows(program, partial(compared, program, profile_in(frame), COUNTED))
     return frame_of([{**row, "suite": "CUDA programs"} for row in found])
+
+
+def rodinia() -> list[Row]:
+    """Rodinia's programs of several launches, in the recipes' sizes but for those whose name has one."""
+    known = {row.recipe.program: row for row in [*rows(), *programs()]}
+    return [known[name] for name in RODINIA if name in known]
 
 
 def executed(run: Callable[[GPU], object], gpu: str) -> tuple[Profile, float]:
@@ -146,12 +157,20 @@ def torch_programs() -> dict[str, Callable[[GPU], object]]:
 def measure_executed(steps: Steps) -> pl.DataFrame:
     """Programs that are executed without timing, on two GPUs' expected times."""
     found: Rows = []
-    programs: dict[str, Callable[[GPU], object]] = {
+    for row, (card, gpu) in product(rodinia(), EXECUTED_ON.items()):
+        label = f"Rodinia {row.recipe.program}, {card}"
+
+        def recipe(row: Row = row, label: str = label, gpu: str = gpu) -> Rows:
+            profile, seconds = executed_program(row, gpu, LIMIT)
+            return [{**each, "profile_seconds": seconds} for each in compared(label, profile, COUNTED)]
+
+        found += steps.rows(label, recipe)
+    own: dict[str, Callable[[GPU], object]] = {
         f"{name} {size}": (lambda gpu, name=name, size=size: WORKLOADS[name].run(gpu, size))
         for name, size in NETWORKS.items()
     }
-    programs |= torch_programs()
-    for (name, run), (card, gpu) in product(programs.items(), EXECUTED_ON.items()):
+    own |= torch_programs()
+    for (name, run), (card, gpu) in product(own.items(), EXECUTED_ON.items()):
 
         def make(name: str = f"{name}, {card}", run: Callable[[GPU], object] = run, gpu: str = gpu) -> Rows:
             profile, seconds = executed(run, gpu)
@@ -331,8 +350,10 @@ def show_executed(section: Section, frame: pl.DataFrame) -> str:
         section,
         frame,
         COUNTED,
-        "Networks ([workloads](../workloads.md), batch 1, 64 x 64) and PyTorch programs, executed without "
-        "timing on two GPUs, for each of which PyTorch compiles its own kernels. The times are [expected "
+        "Rodinia's programs of several launches (the recipes' sizes; `srad-v1-10` has 10 of 100 iterations), "
+        "networks ([workloads](../workloads.md), batch 1, 64 x 64) and PyTorch programs, executed without "
+        "timing on two GPUs, for each of which the programs are compiled anew. Left out: `hotspot`, "
+        "`lava-md` and `nn`, which have one launch, and `myocyte`, for its time. The times are [expected "
         "ones](../sampling/executed.md): they follow from what a launch executes, so launches that execute "
         "the same take the same, and errors are smaller than with measured times.",
         after="\nWhat a profile costs (with PyTorch's compiler):\n\n" + cost,
@@ -445,8 +466,7 @@ def measure_exploration(steps: Steps) -> pl.DataFrame:
             first = volta.filter(program=program)
             if 1 < len(first) == len(frame):
                 pair = partial(compared, program, profile_in(first), COUNTED, profile_in(frame))
-                rows = steps.rows(f"{program}, {gpu}", pair)
-                found += [{**row, "to": gpu} for row in rows]
+                found += [{**row, "to": gpu} for row in steps.rows(f"{program}, {gpu}", pair)]
     return frame_of(found)
 
 
@@ -499,7 +519,7 @@ arithmetic of the errors, harmonic of the speedups.
         Item(
             "Figures 7, 8; Table II, Rodinia",
             "speedup and error",
-            "CUDA programs, full simulation as the truth",
+            "CUDA programs, full simulation as the truth; larger ones by [functional execution](#executed)",
             "cuda",
         ),
         Item("Figures 7, 8; Table II, CASIO", "speedup and error", "real profiles", "real"),
@@ -530,7 +550,7 @@ arithmetic of the errors, harmonic of the speedups.
     parts=(
         Part("real", "Real profiles", measure_real, show_real),
         Part("cuda", "CUDA programs, simulated in full", measure_cuda, show_cuda),
-        Part("executed", "Networks and PyTorch programs", measure_executed, show_executed),
+        Part("executed", "Rodinia, networks and PyTorch programs", measure_executed, show_executed),
         Part("histograms", "Clusters and the normal curve", measure_histograms, show_histograms),
         Part("exploration", "Plans made once for several GPUs", measure_exploration, show_exploration),
     ),
