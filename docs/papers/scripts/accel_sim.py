@@ -499,7 +499,8 @@ itself, trace by trace, in [accuracy](../records/accuracy.md) and [speed](../rec
         Item(
             "Figure 5",
             "PTX against machine code",
-            "the same, shorter programs; [longer ones are sampled](#sampled); more in [machine code and PTX](../machine-code-and-ptx.md)",
+            "the same, shorter programs; [longer ones are sampled](#sampled); more in [machine code and "
+            "PTX](../machine-code-and-ptx.md)",
             "programs",
         ),
         Item(
