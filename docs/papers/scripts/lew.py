@@ -406,7 +406,7 @@ def show_correlation(section: Section, frame: pl.DataFrame) -> str:
         figure, axes = plt.subplots(figsize=(11, 1 + 0.24 * len(frame)))
         axes.barh(range(len(frame)), 100 * frame["simt"] / frame["silicon"], color=SERIES["blue"])
         axes.axvline(100, color="grey", lw=0.6)
-        axes.set_yticks(range(len(frame)), frame["row"], fontsize=7)
+        axes.set_yticks(range(len(frame)), frame["row"], fontsize=6.5)
         axes.invert_yaxis()
         axes.set_xlabel("simulated / measured time, %")
         figure.tight_layout()

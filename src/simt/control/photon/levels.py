@@ -78,8 +78,8 @@ class KernelLevel:
     small: "wave": launches that do not fill the GPU once, "sms": launches with fewer warps than SMs, are only
         alike if they have equally many warps.
     work: by what share the instructions per warp may differ; None: any.
-    warm: whether a launch represents no other if it is the first of its function, or no earlier one was like it:
-        what it reads was not yet in the caches.
+    warm: whether a launch represents no other if it is the first of its function, or no earlier one was like
+        it: what it reads was not yet in the caches.
     """
 
     distance: float
@@ -93,9 +93,7 @@ class KernelLevel:
         """The earlier launch with a similar vector whose number of warps is nearest."""
         found = [done for done in self._done if not (self.warm and done.first) and self._alike(done, launch)]
         # Among equally near ones the latest: it left the caches as this launch finds them.
-        return min(
-            found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None
-        )
+        return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
 
     def _alike(self, done: Done, launch: LevelWork) -> bool:
         view, each = launch.view, launch.analysis.instructions_per_warp
