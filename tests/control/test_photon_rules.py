@@ -314,6 +314,18 @@ def test_a_launch_like_an_earlier_one_states_an_interval() -> None:
         assert found.reason.startswith("kernel: ") and "; cycles ± " in found.reason
 
 
+def test_the_first_launch_of_a_kind_represents_no_other() -> None:
+    p = Photon("kernel").start()
+    outcomes = []
+    for index, counts in enumerate([SAME, SAME, *[[[1, 30, 1]] * 40] * 3]):  # one function, two kinds
+        view = launch(Code(counts), index)
+        decision = p.begin(view)
+        outcomes.append(decision.launch_cycles if isinstance(decision, Predict) else None)
+        if outcomes[-1] is None:
+            p.end(view, result(1_000 * (10 - index)))
+    assert outcomes == [None, None, None, None, 7_000]  # of the second of its kind, not of the first
+
+
 def test_as_published_is_said_beside_each_prediction() -> None:
     for kind, noted in ((PublishedPhoton, True), (Photon, False)):
         p = kind("kernel").start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import re
 import struct
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -121,3 +123,39 @@ def test_a_part_goes_on_where_it_was_stopped(
         frame.digest(own.data("one")) in text
         and "| Table 1 | there | here | [One](#one); `own.py one` |" in text
     )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_images_in_mnists_format_are_read(
+    frame: ModuleType, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lew = importlib.import_module("lew")
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 28, 28), np.uint8)
+    images = bytes.fromhex("00000803 00000005 0000001c 0000001c") + pixels.tobytes()
+    labels = bytes.fromhex("00000801 00000005 0701020904")
+
+    def write(images: bytes, labels: bytes) -> None:
+        for name, data in (("t10k-images-idx3-ubyte", images), ("t10k-labels-idx1-ubyte", labels)):
+            (tmp_path / (f"{name}.gz" if packed else name)).write_bytes(
+                gzip.compress(data) if packed else data
+            )
+
+    monkeypatch.setenv("SIMT_MNIST", str(tmp_path))
+    with pytest.raises(frame.NotMeasured, match="t10k-images-idx3-ubyte"):
+        lew.images()
+    write(images, labels)
+    found, numbers, source = lew.images()
+    assert (
+        found.shape == (5, 1, 28, 28)
+        and (found[3, 0] * 255).round().astype(int).tolist() == pixels[3].tolist()
+    )
+    assert numbers.tolist() == [7, 1, 2, 9, 4] and source == "MNIST"
+    write(images[:-1], labels)
+    with pytest.raises(frame.NotMeasured, match="3,919 bytes of values, expected 3,920"):
+        lew.images()
+    write(b"\x1f\x8b" + images, labels)
+    with pytest.raises(frame.NotMeasured, match="begins with 1f8b0000"):
+        lew.images()
+    write(images, labels[:4] + bytes.fromhex("00000004 07010209"))
+    with pytest.raises(frame.NotMeasured, match="labels"):
+        lew.images()

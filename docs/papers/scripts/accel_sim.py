@@ -7,6 +7,7 @@ docs/records/whole-programs.md has recorded. Configurations are those of a check
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -18,20 +19,24 @@ import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
-from papers import ROOT, Item, NotMeasured, Paper, Part, Rows, Section, Steps, main, percent, table
+from papers import ROOT, WORK, Item, NotMeasured, Paper, Part, Rows, Section, Steps, main, percent, table
 from pka import PKA
-from recipes import rows, simulate
+from recipes import rows, simulate, sources
 
 from simt.errors import SpecError
 from simt.plots import SERIES
 from simt.spec.gpgpusim import from_gpgpusim
 from simt.validate.published import published_path
-from simt.validate.recipes import read_table
-from simt.validate.whole_programs import compared_launches, timed_launches
+from simt.validate.recipes import Row, read_table
+from simt.validate.whole_programs import Setting, compared_launches, run_rows, timed_launches
 
-LIMIT = 240.0
+LIMIT = 480.0
 LONGEST = 2e5
 """Cycles on silicon of the longest program that is also simulated as PTX."""
+LONGEST_SAMPLED = 4e6
+"""Cycles on silicon of the longest program that is simulated with its launches sampled."""
+LONGER = ("mergeSort_k1", "mergeSort_k2", "binomialOptions_k1", "cudaTensorCoreGemm_k1")
+"""Kernels with counters that take minutes."""
 RECORD, RECORDED = ROOT / "docs" / "records" / "whole-programs.md", "1283be00"
 """Cycles of an earlier model, and the commit that recorded them."""
 _RECORDED = re.compile(r"^\| [\w.-]+ \| `([^`]+)` \| [\d,]+ \| ([\d,]+) \| [+-]", re.MULTILINE)
@@ -180,10 +185,91 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
     )
 
 
+def measure_sampled(steps: Steps) -> pl.DataFrame:
+    """Longer programs that are certain, their launches sampled, as PTX and as machine code."""
+    found: Rows = []
+    for row in rows():
+        recipe = row.recipe
+        if not LONGEST < row.measured <= LONGEST_SAMPLED or recipe.not_counted:
+            continue
+        for code in ("ptx", "sass") if recipe.suite != "microbenchmarks" else ():
+
+            def make(row: Any = row, code: str = code) -> Rows:
+                setting = Setting(WORK / "sampled", sources(), code, LIMIT, controller="systematic")
+                (outcome,) = run_rows([row], setting, lambda _: None)
+                if outcome.status != "done":
+                    why = f"not finished after {LIMIT:.0f} s" if outcome.status == "limit" else outcome.status
+                    raise NotMeasured(why.splitlines()[0])
+                return [
+                    {
+                        "suite": row.recipe.suite,
+                        "program": row.recipe.program,
+                        "code": code,
+                        "silicon": row.measured,
+                        "simt": outcome.simulated,
+                        "half_width": None if math.isnan(outcome.half_width) else outcome.half_width,
+                    }
+                ]
+
+            found += steps.rows(f"{recipe.program}, {code}", make)
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def show_sampled(section: Section, frame: pl.DataFrame) -> str:
+    lines, errors = [], dict[str, list[float]]()
+    for (suite, program), mine in frame.group_by("suite", "program", maintain_order=True):
+        cells = []
+        for code in ("ptx", "sass"):
+            for row in mine.filter(code=code).iter_rows(named=True):
+                width = "no interval" if row["half_width"] is None else f"± {100 * row['half_width']:.1f} %"
+                cells += [f"{off(row['simt'], row['silicon'])}, {width}"]
+                errors.setdefault(code, []).append(abs(row["simt"] / row["silicon"] - 1))
+            if not len(mine.filter(code=code)):
+                cells.append("")
+        lines.append([suite, f"`{program}`", f"{mine['silicon'][0]:,.0f}", *cells])
+    means = [
+        f"{name} {percent(float(np.mean(errors[code])))} of {len(errors[code])}"
+        for code, name in (("ptx", "PTX"), ("sass", "machine code"))
+        if code in errors
+    ]
+    return (
+        f"Programs of {LONGEST:,.0f} to {LONGEST_SAMPLED:,.0f} cycles on silicon whose row is certain, with "
+        "[systematic sampling](../control/systematic.md) of each launch (`simt validate programs --sample "
+        "systematic`): error of the cycles, and the half width of the 95 % interval that sampling states. "
+        "Launches of few waves are simulated whole, and have an interval of 0. Mean error: "
+        + "; ".join(means)
+        + ".\n\n"
+        + table(["suite", "program", "cycles on silicon", "simt, PTX", "simt"], lines)
+    )
+
+
 def measure_counters(steps: Steps) -> pl.DataFrame:
+    return counters_of(steps, [row for row in rows("v100-counters") if row.recipe.program not in LONGER])
+
+
+def measure_longer(steps: Steps) -> pl.DataFrame:
+    return counters_of(steps, [row for row in rows("v100-counters") if row.recipe.program in LONGER])
+
+
+def show_longer(section: Section, frame: pl.DataFrame) -> str:
+    lines = [
+        [
+            f"`{row['program']}`",
+            f"`{row['counter']}`" if "__" in row["counter"] else row["counter"],
+            f"{row['silicon']:,.0f}",
+            f"{row['simt']:,.0f}",
+        ]
+        for row in frame.iter_rows(named=True)
+    ]
+    return "The same of the four longest of these kernels, one by one.\n\n" + table(
+        ["kernel", "counter", "V100", "simt"], lines
+    )
+
+
+def counters_of(steps: Steps, kernels: Sequence[Row]) -> pl.DataFrame:
     """Kernels of CUDA's samples whose counters on a V100 are published."""
     found: Rows = []
-    for row in rows("v100-counters"):
+    for row in kernels:
 
         def make(row: Any = row) -> Rows:
             run = simulate(row, "qv100", LIMIT)
@@ -226,6 +312,16 @@ def nrmse(silicon: Sequence[float], simulated: Sequence[float]) -> float | None:
     return float(np.sqrt(np.mean((np.array(simulated) - np.array(silicon)) ** 2))) / mean if mean else None
 
 
+def broken(name: str, width: int = 34) -> str:
+    """A name of several words or parts, on lines of at most this width."""
+    lines = [""]
+    for part in re.findall(r"[^_ ]*[_ ]*", name):
+        if len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
 def show_counters(section: Section, frame: pl.DataFrame) -> str:
     lines = []
     for counter in frame["counter"].unique(maintain_order=True):
@@ -264,10 +360,11 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
             axes.plot(mine["silicon"], mine["simt"], "o", color=SERIES["blue"], ms=4)
             axes.set_xscale("symlog")
             axes.set_yscale("symlog")
-            axes.set_title(counter.replace("_sectors_pipe_lsu_mem", "…")[:44], fontsize=7)
+            unit = "cycles" if counter == "cycles" else "sectors"
+            axes.set_title(f"{broken(counter)}\n({unit})", fontsize=7)
             axes.tick_params(labelsize=6)
-        figure.supxlabel("V100", fontsize=8)
-        figure.supylabel("simt", fontsize=8)
+        figure.supxlabel("on a V100", fontsize=8)
+        figure.supylabel("simulated", fontsize=8)
         figure.tight_layout()
         return figure
 
@@ -402,7 +499,8 @@ itself, trace by trace, in [accuracy](../records/accuracy.md) and [speed](../rec
         Item(
             "Figure 5",
             "PTX against machine code",
-            "the same, shorter programs; more in [machine code and PTX](../machine-code-and-ptx.md)",
+            "the same, shorter programs; [longer ones are sampled](#sampled); more in [machine code and "
+            "PTX](../machine-code-and-ptx.md)",
             "programs",
         ),
         Item(
@@ -432,7 +530,9 @@ itself, trace by trace, in [accuracy](../records/accuracy.md) and [speed](../rec
     ),
     parts=(
         Part("programs", "The V100, program by program", measure_programs, show_programs, 8),
-        Part("counters", "Counters", measure_counters, show_counters, 4),
+        Part("sampled", "Longer programs, sampled", measure_sampled, show_sampled, 12),
+        Part("counters", "Counters", measure_counters, show_counters, 5),
+        Part("longer", "Counters of longer kernels", measure_longer, show_longer, 2.5),
         Part("configurations", "Configurations of GPGPU-Sim", measure_configurations, show_configurations),
     ),
 )

@@ -1,15 +1,15 @@
 """Lew et al., "Analyzing Machine Learning Workloads Using a Detailed GPU Simulator" (2018): its figures on
 simt.
 
-See papers.py for the arguments. LeNet classifies images in MNIST's format if SIMT_MNIST names a folder that
-has
-t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, else the digits of scikit-learn, enlarged to 28 x 28.
+See papers.py for the arguments. LeNet classifies MNIST's images if SIMT_MNIST names a folder that has
+t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte (or .gz), else scikit-learn's digits, enlarged to 28 x 28.
 """
 
 from __future__ import annotations
 
+import gzip
+import math
 import os
-import struct
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -47,7 +47,6 @@ BINS = (0, 8, 16, 24, 31, 32)
 """Active lanes: W1-8, W9-16, W17-24, W25-31, W32."""
 IMAGES = 3
 LIMIT = 240.0
-DIGITS = Path(os.environ.get("SIMT_MNIST", ""))
 
 
 def measure_convolutions(steps: Steps) -> pl.DataFrame:
@@ -271,24 +270,35 @@ def show_time(section: Section, frame: pl.DataFrame) -> str:
 
 
 def idx(path: Path) -> npt.NDArray[np.uint8]:
-    """An array in MNIST's format: two zeros, type 8 (bytes), the number of dimensions, and each, "
-    "big-endian."""
-    data = path.read_bytes()
-    zero, kind, dimensions = struct.unpack(">HBB", data[:4])
-    if zero or kind != 8:
-        raise ValueError(
-            f"{path}: begins with {data[:4].hex()}, expected 0000 08 and the number of dimensions"
+    """An array in MNIST's format, compressed or not: two zeros, type 8 (bytes), the number of dimensions,
+    each dimension (big-endian), and the bytes. Raises NotMeasured."""
+    packed = path.with_name(f"{path.name}.gz")
+    data = gzip.decompress(packed.read_bytes()) if packed.is_file() else path.read_bytes()
+    head = f"{path}: begins with {data[:4].hex()}, expected 0000 08 and the number of dimensions"
+    if len(data) < 4 or data[:3] != b"\0\0\x08":
+        raise NotMeasured(head)
+    shape = tuple(int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3]))
+    values = data[4 + 4 * len(shape) :]
+    if len(values) != math.prod(shape):
+        raise NotMeasured(
+            f"{path}: {len(values):,} bytes of values, expected {math.prod(shape):,} for {shape}"
         )
-    shape = struct.unpack(f">{dimensions}I", data[4 : 4 + 4 * dimensions])
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
+    return np.frombuffer(values, np.uint8).reshape(shape)
 
 
 def images() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], str]:
-    """Images of 28 x 28, 0 to 1, labels, and where they are from."""
-    file = DIGITS / "t10k-images-idx3-ubyte"
-    if file.is_file():
-        labels = idx(DIGITS / "t10k-labels-idx1-ubyte")
-        return idx(file).astype(np.float32)[:, None] / 255, labels.astype(np.int64), "MNIST"
+    """Images of 28 x 28, 0 to 1, labels, and where they are from. Raises NotMeasured."""
+    if os.environ.get("SIMT_MNIST"):
+        folder = Path(os.environ["SIMT_MNIST"])
+        try:
+            pixels, labels = idx(folder / "t10k-images-idx3-ubyte"), idx(folder / "t10k-labels-idx1-ubyte")
+        except OSError as error:
+            raise NotMeasured(f"SIMT_MNIST: {error}") from None
+        if pixels.shape[1:] != (28, 28) or labels.shape != pixels.shape[:1]:
+            raise NotMeasured(
+                f"{folder}: images {pixels.shape} and labels {labels.shape}, expected n x 28 x 28"
+            )
+        return pixels.astype(np.float32)[:, None] / 255, labels.astype(np.int64), "MNIST"
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -393,11 +403,12 @@ def show_correlation(section: Section, frame: pl.DataFrame) -> str:
     error = (counted["simt"] / counted["silicon"] - 1).abs()
 
     def draw() -> Figure:
-        figure, axes = plt.subplots(figsize=(8, 3.4))
-        axes.bar(range(len(frame)), 100 * frame["simt"] / frame["silicon"], color=SERIES["blue"])
-        axes.axhline(100, color="grey", lw=0.6)
-        axes.set_xticks(range(len(frame)), [r[:28] for r in frame["row"]], rotation=90, fontsize=6)
-        axes.set_ylabel("simulated / measured, %")
+        figure, axes = plt.subplots(figsize=(11, 1 + 0.24 * len(frame)))
+        axes.barh(range(len(frame)), 100 * frame["simt"] / frame["silicon"], color=SERIES["blue"])
+        axes.axvline(100, color="grey", lw=0.6)
+        axes.set_yticks(range(len(frame)), frame["row"], fontsize=6.5)
+        axes.invert_yaxis()
+        axes.set_xlabel("simulated / measured time, %")
         figure.tight_layout()
         return figure
 
@@ -458,7 +469,9 @@ def show_lenet(section: Section, frame: pl.DataFrame) -> str:
         f"`{ENERGIES}`, as the "
         f"paper's MNIST does: labels {first['labels']}, here {first['ours']}, PyTorch {first['theirs']}; "
         f"the largest "
-        f"difference of a score is {first['difference']:.0e}. {len(frame)} launches, {total:,} cycles:\n\n"
+        f"difference of a score is {first['difference']:.0e}. MNIST's own files are taken if `SIMT_MNIST` "
+        f"names their folder (`t10k-images-idx3-ubyte`, `t10k-labels-idx1-ubyte`, or `.gz`); they are not "
+        f"part of simt. {len(frame)} launches, {total:,} cycles:\n\n"
         + table(["launch", "kernel", "operator", "cycles", "share"], lines)
     )
     if every:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ import photon_study
 
 photon_study.METHODS |= {
     "tbpoint": TBPointRegions,
-    "photon:kernel+warp": lambda: Photon(["kernel", "warp"]),
     "photon-published": PublishedPhoton,
 }
 KERNELS = {
@@ -47,27 +46,42 @@ KERNELS = {
 GPUS = {"r9nano": "R9 Nano", "mi100": "MI100", "qv100": "V100"}
 TOGETHER = ("pka", "pka:artifact", "tbpoint", "photon-published", "photon")
 LEVELS = ("photon:block", "photon:warp", "photon:kernel", "photon")
-NETWORKS = dict.fromkeys(("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "vgg19"), 32)
+NETWORKS = dict.fromkeys(("vgg16", "resnet152", "resnet18", "resnet50", "resnet34", "vgg19", "resnet101"), 32)
 """Sides of the image; the paper's is 224."""
-NETWORK_METHODS = ("photon:kernel", "photon:kernel+warp", "photon", "photon-published")
+NETWORK_METHODS = ("photon:kernel", "photon", "photon-published")
+LAYERED = "vgg16", 32
+"""The network that is shown layer by layer."""
+BEFORE_KINDS = (
+    " **The rows were measured before this rule**; [VGG-16 by layer](#layers) is with it. ResNet-152 is "
+    "where it matters most, as [Photon](../control/photon.md#when-a-time-is-stable) says."
+)
+"""For rows that were measured before photon_study.py kept the seconds of launches."""
+LARGE = "resnet18", 224
 
 
-def measured(gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows:
+def measured(steps: Steps, gpu: str, workload: str, size: int, methods: Sequence[str]) -> Rows:
     """A case in full and with each method."""
     found: Rows = []
-    for method in ("full", *methods):
-        row = photon_study.measure(gpu, workload, size, method, 1)
-        about = {"gpu": gpu, "workload": workload, "size": size, "method": method}
-        found.append(
-            about
-            | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
-            | {
-                "launches": [cycles for _, cycles, _ in row["launches"]],
-                "names": [name for name, _, _ in row["launches"]],
-                "full": row["decisions"].get("full", 0),
-            }
+    for method in dict.fromkeys(("full", *methods)):
+        found += steps.rows(
+            f"{gpu}, {workload} {size:,}, {method}", partial(run, gpu, workload, size, method)
         )
     return found
+
+
+def run(gpu: str, workload: str, size: int, method: str) -> Rows:
+    row = photon_study.measure(gpu, workload, size, method, 1)
+    about = {"gpu": gpu, "workload": workload, "size": size, "method": method}
+    return [
+        about
+        | {name: row[name] for name in ("cycles", "warp_instructions", "processor_seconds", "values")}
+        | {
+            "launches": [cycles for _, cycles, _ in row["launches"]],
+            "launch_seconds": row["seconds_by_launch"],
+            "names": [name for name, _, _ in row["launches"]],
+            "full": row["decisions"].get("full", 0),
+        }
+    ]
 
 
 def frame_of(found: Rows) -> pl.DataFrame:
@@ -93,16 +107,34 @@ def measure_kernels(steps: Steps) -> pl.DataFrame:
     for gpu in GPUS:
         for name, sizes in KERNELS.items():
             for size in sizes if gpu == "r9nano" else sizes[:1]:
-                methods = dict.fromkeys([*TOGETHER, *LEVELS] if gpu == "r9nano" else ["pka", "photon"])
-                found += steps.rows(f"{gpu} {name}:{size}", partial(measured, gpu, name, size, list(methods)))
+                methods = [*TOGETHER, *LEVELS] if gpu == "r9nano" else ["pka", "photon"]
+                found += measured(steps, gpu, name, size, methods)
+    return frame_of(found)
+
+
+def measure_mi100(steps: Steps) -> pl.DataFrame:
+    """What is measured on the R9 Nano, on the larger machine; the smaller sizes first."""
+    found: Rows = []
+    sized = [(name, sizes[:1]) for name, sizes in KERNELS.items()]
+    for name, sizes in [*sized, *((name, sizes[1:]) for name, sizes in KERNELS.items())]:
+        for size in sizes:
+            found += measured(steps, "mi100", name, size, [*TOGETHER, *LEVELS])
     return frame_of(found)
 
 
 def measure_networks(steps: Steps) -> pl.DataFrame:
     found: Rows = []
     for name, size in NETWORKS.items():
-        found += steps.rows(f"{name}:{size}", partial(measured, "r9nano", name, size, NETWORK_METHODS))
+        found += measured(steps, "r9nano", name, size, NETWORK_METHODS)
     return frame_of(found)
+
+
+def measure_layers(steps: Steps) -> pl.DataFrame:
+    return frame_of(measured(steps, "r9nano", *LAYERED, [*NETWORK_METHODS, *LEVELS]))
+
+
+def measure_large(steps: Steps) -> pl.DataFrame:
+    return frame_of(measured(steps, "r9nano", *LARGE, NETWORK_METHODS))
 
 
 def summary(frame: pl.DataFrame, methods: Sequence[str]) -> list[list[object]]:
@@ -186,7 +218,12 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
         axes.set_ylim(0, 1.1 * most / 1e3)  # type: ignore[operator]
         axes.set_zorder(2)
         axes.patch.set_visible(False)
-    plots[0, 0].set_ylabel("thousand cycles (lines)", fontsize=7)
+        axes.set_xlim(min(-0.5, len(sizes) / 2 - 1.5), max(len(sizes) - 0.5, len(sizes) / 2 + 0.5))
+        if name in names[::columns]:
+            axes.set_ylabel("thousand cycles (lines)", fontsize=7)
+        if name in (names[-1], *names[columns - 1 :: columns]):
+            right.set_ylabel("processor seconds (bars)", fontsize=7)
+        axes.set_xlabel("size", fontsize=7)
     handles, labels = plots[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(methods), fontsize=8)
     figure.tight_layout(rect=(0, 0.07, 1, 1))
@@ -224,6 +261,23 @@ def show_kernels(section: Section, frame: pl.DataFrame) -> str:
     )
 
 
+def show_mi100(section: Section, frame: pl.DataFrame) -> str:
+    methods = list(dict.fromkeys([*TOGETHER, *LEVELS]))
+    return (
+        "The same on the larger machine (120 CUs; the R9 Nano has 64), on which more of these sizes are few "
+        "waves.\n\n"
+        + table(SUMMARY, summary(frame, methods))
+        + "\n"
+        + cases(frame, methods)
+        + "\n"
+        + section.plot(
+            "figure-14",
+            "Cycles (lines) and processor seconds (bars) on the MI100: full, PKA, Photon",
+            lambda: panels(frame, ["full", "pka", "photon-published", "photon"]),
+        )
+    )
+
+
 def layer_of(names: Sequence[str]) -> list[str]:
     """VGG-16's layer of each launch: 13 convolutions in five groups, each with what follows it; three "
     "dense layers."""
@@ -246,45 +300,95 @@ def show_networks(section: Section, frame: pl.DataFrame) -> str:
         for k, (method, colour) in enumerate(zip(NETWORK_METHODS, SERIES.values(), strict=False)):
             mine = {row["workload"]: row for row in frame.filter(method=method).iter_rows(named=True)}
             x = np.arange(len(names)) + width * (k - len(NETWORK_METHODS) / 2 + 0.5)
-            plots[0].bar(x, [100 * abs(mine[n]["error"]) for n in names], width, color=colour, label=method)
-            plots[1].bar(x, [mine[n]["speedup"] for n in names], width, color=colour)
+            values = [(abs(mine[n]["error"]), mine[n]["speedup"]) if n in mine else (0, 0) for n in names]
+            plots[0].bar(x, [100 * error for error, _ in values], width, color=colour, label=method)
+            plots[1].bar(x, [speedup for _, speedup in values], width, color=colour)
         plots[0].set_ylabel("error, %")
-        plots[1].set_ylabel("speedup")
+        plots[1].set_ylabel("speedup, times")
         plots[1].set_xticks(range(len(names)), names)
         plots[0].legend(fontsize=8, ncols=4)
         figure.tight_layout()
         return figure
 
-    vgg = frame.filter(workload="vgg16")
-    lines = []
-    if len(vgg):
-        full = vgg.filter(method="full").row(0, named=True)
-        layers = layer_of(full["names"])
-        for layer in dict.fromkeys(layers):
-            at = [i for i, name in enumerate(layers) if name == layer]
-            true = sum(full["launches"][i] for i in at)
-            cells = []
-            for method in NETWORK_METHODS:
-                row = vgg.filter(method=method).row(0, named=True)
-                cells.append(f"{100 * (sum(row['launches'][i] for i in at) / true - 1):+.1f} %")
-            lines.append([layer, len(at), f"{true:,}", *cells])
     return (
         "One inference at batch 1 on the R9 Nano; images of 32 pixels a side, where the paper has 224: "
         "small images have small launches, of which little is left out ([few "
         "waves](../control/photon.md#launches-of-few-waves)). [The "
         "record](../records/photon-and-pka.md#networks) has 224 "
-        "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times.\n\n"
+        "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times. "
+        "Blocks of one shape use the same memory for their weights, which all but the first find in the L2; "
+        "so the first launch of a kind stands for no other in simt's variant."
+        + ("" if "launch_seconds" in frame.columns else BEFORE_KINDS)
+        + "\n\n"
         + table(SUMMARY, summary(frame, NETWORK_METHODS))
         + "\n"
         + cases(frame, NETWORK_METHODS)
         + "\n"
         + section.plot("figure-16", "Error and speedup of networks on the R9 Nano", draw)
-        + (
-            "\nVGG-16 by layer (Figure 17); a layer is a convolution or dense layer and what follows it:\n\n"
-            + table(["layer", "launches", "cycles, full", *NETWORK_METHODS], lines)
-            if lines
-            else ""
+    )
+
+
+def show_layers(section: Section, frame: pl.DataFrame) -> str:
+    methods = [method for method in frame["method"].unique(maintain_order=True) if method != "full"]
+    lines, by_layer = [], []
+    for layer, launches, rows in layers_of(frame):
+        cycles, seconds = rows["full"]
+        by_layer.append((layer, {m: (c / cycles - 1, seconds / max(s, 1e-3)) for m, (c, s) in rows.items()}))
+        cells = [f"{100 * e:+.1f} %, {times(s)}" for m in methods for e, s in [by_layer[-1][1][m]]]
+        lines.append([layer, launches, f"{cycles:,}", f"{seconds:.2f}", *cells])
+
+    def draw_layers() -> Figure:
+        figure, plots = plt.subplots(2, 1, figsize=(10, 4.8), sharex=True)
+        width = 0.8 / len(methods)
+        for k, (method, colour) in enumerate(zip(methods, SERIES.values(), strict=False)):
+            x = np.arange(len(by_layer)) + width * (k - len(methods) / 2 + 0.5)
+            plots[0].bar(
+                x, [100 * abs(of[method][0]) for _, of in by_layer], width, color=colour, label=method
+            )
+            plots[1].bar(x, [of[method][1] for _, of in by_layer], width, color=colour)
+        plots[0].set_ylabel("error, %")
+        plots[1].set_ylabel("speedup, times")
+        plots[1].set_yscale("log")
+        plots[1].axhline(1, color="grey", lw=0.6)
+        plots[1].set_xticks(range(len(by_layer)), [layer for layer, _ in by_layer], rotation=30, ha="right")
+        figure.legend(*plots[0].get_legend_handles_labels(), loc="upper center", fontsize=8, ncols=5)
+        figure.tight_layout(rect=(0, 0, 1, 0.94))
+        return figure
+
+    return (
+        "VGG-16 with images of 32 pixels: error of the cycles, and speedup in processor time, by layer and "
+        "by level. A layer is a convolution or dense layer and what follows it; *s* is the time in full. A "
+        "launch that is predicted whole is still executed for its values.\n\n"
+        + table(SUMMARY, summary(frame, methods))
+        + "\n"
+        + table(["layer", "launches", "cycles, full", "s, full", *methods], lines)
+        + "\n"
+        + section.plot("figure-17", "Error and speedup of VGG-16's layers on the R9 Nano", draw_layers)
+    )
+
+
+def layers_of(frame: pl.DataFrame) -> Iterator[tuple[str, int, dict[str, tuple[int, float]]]]:
+    """Of each layer of VGG-16: its name, its launches, and by method their cycles and processor seconds."""
+    rows = {row["method"]: row for row in frame.iter_rows(named=True)}
+    layers = layer_of(rows["full"]["names"])
+    for layer in dict.fromkeys(layers):
+        at = [i for i, name in enumerate(layers) if name == layer]
+        yield (
+            layer,
+            len(at),
+            {
+                method: (sum(row["launches"][i] for i in at), sum(row["launch_seconds"][i] for i in at))
+                for method, row in rows.items()
+            },
         )
+
+
+def show_large(section: Section, frame: pl.DataFrame) -> str:
+    return (
+        "ResNet-18 with images of 224 pixels, the paper's size. The others are left out for their time: in "
+        "full they took 2 to 10 minutes of the processor each, as [the "
+        "record](../records/photon-and-pka.md#networks) says, which has them with an earlier version.\n\n"
+        + cases(frame, NETWORK_METHODS)
     )
 
 
@@ -378,7 +482,7 @@ def show_observations(section: Section, frame: pl.DataFrame) -> str:
         handles, labels = plots[0, 0].get_legend_handles_labels()
         if labels:
             figure.legend(handles, labels, loc="lower center", ncols=4, fontsize=7)
-        figure.tight_layout(rect=(0, 0.07, 1, 1))
+        figure.tight_layout(rect=(0, 0.07 if labels else 0, 1, 1))
         return figure
 
     def ipc(axes: Any, mine: pl.DataFrame) -> None:
@@ -397,14 +501,19 @@ def show_observations(section: Section, frame: pl.DataFrame) -> str:
 
     def issue_and_end(kind: str, axes: Any, mine: pl.DataFrame) -> None:
         part = mine.filter(kind=kind)
-        axes.plot(part["x"] / 1e3, part["y"] / 1e3, ".", ms=1.5, color=SERIES["blue"])
-        axes.set_xlabel("begin, thousand cycles", fontsize=7)
+        few = part["x"].max() < 100  # all begin at once
+        axes.plot(part["x"] / (1 if few else 1e3), part["y"] / 1e3, ".", ms=1.5, color=SERIES["blue"])
+        axes.set_xlabel("begin, cycles" if few else "begin, thousand cycles", fontsize=7)
+        if few:
+            axes.set_xlim(0, part["x"].max() + 1)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     def shares(kind: str, axes: Any, mine: pl.DataFrame) -> None:
         for k, (share, colour) in enumerate(((1.0, "blue"), (0.01, "orange"))):
             part = mine.filter(kind=f"{kind} {share}")
             label = "all warps" if share == 1.0 else "sample of 1 %, at least 32 warps"
             axes.bar(part["x"] + 0.4 * k - 0.2, 100 * part["y"], 0.4, color=SERIES[colour], label=label)
+        axes.set_xlim(-0.6, max(1, part["x"].max()) + 0.6)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("basic block" if kind == "shares" else "type of warp", fontsize=7)
 
@@ -457,9 +566,15 @@ def show_observations(section: Section, frame: pl.DataFrame) -> str:
         + "\nWhat a sample of 1 % of the warps says of blocks (Figure 8) and of types of warps (Figure "
         "11):\n\n"
         + section.plot(
-            "figure-8", "Share of each block's instructions", lambda: each(partial(shares, "shares"), "%")
+            "figure-8",
+            "Share of each block's instructions",
+            lambda: each(partial(shares, "shares"), "of all instructions, %"),
         )
-        + section.plot("figure-11", "Share of each type of warp", lambda: each(partial(shares, "types"), "%"))
+        + section.plot(
+            "figure-11",
+            "Share of each type of warp",
+            lambda: each(partial(shares, "types"), "of all warps, %"),
+        )
     )
 
 
@@ -654,17 +769,22 @@ ones.
         Item(
             "Figures 13, 14",
             "full, PKA and Photon; R9 Nano and MI100",
-            "the same, with TBPoint, Photon as published, and V100",
+            "the same, with TBPoint, Photon as published, and V100; [MI100](#mi100)",
             "kernels",
         ),
         Item("Figure 15", "levels apart", "the same", "kernels"),
-        Item("Figure 16", "VGG and ResNet", "the same, small images", "networks"),
-        Item("Figure 17", "VGG-16 by layer", "the same, errors", "networks"),
+        Item(
+            "Figure 16", "VGG and ResNet", "the same, small images; [one at 224 pixels](#large)", "networks"
+        ),
+        Item("Figure 17", "VGG-16 by layer", "the same, small images", "layers"),
         Item("Offline mode", "the analysis is kept", "a sweep", "offline"),
     ),
     parts=(
         Part("kernels", "Single kernels: methods and levels", measure_kernels, show_kernels, 14),
-        Part("networks", "Networks", measure_networks, show_networks, 10),
+        Part("mi100", "MI100: methods and levels", measure_mi100, show_mi100, 14),
+        Part("networks", "Networks", measure_networks, show_networks, 12),
+        Part("layers", "VGG-16 by layer", measure_layers, show_layers, 5),
+        Part("large", "A network at the paper's size", measure_large, show_large, 8),
         Part("observations", "What Photon observes", measure_observations, show_observations, 2),
         Part("clusters", "Clusters of kernels", measure_clusters, show_clusters, 2),
         Part("offline", "Offline mode", measure_offline, show_offline, 8),

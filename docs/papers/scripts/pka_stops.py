@@ -11,6 +11,7 @@ from pka_programs import LIMIT, programs
 from recipes import simulate
 
 from simt.control import PKP, what_if
+from simt.formatting import kernel_label
 from simt.gpu import GPU
 from simt.plots import SERIES
 from simt.result import Result
@@ -79,31 +80,32 @@ def timeline_rows(program: str, result: Result) -> Rows:
 
 def show_stops(section: Section, frame: pl.DataFrame) -> str:
     def draw() -> Figure:
-        programs = frame["program"].unique(maintain_order=True).to_list()
-        figure, plots = plt.subplots(len(programs), 3, figsize=(10, 2.7 * len(programs)), squeeze=False)
-        for line, program in zip(plots, programs, strict=True):
-            mine = frame.filter(program=program)
-            for axes, ((_, name), part) in zip(
-                line, mine.group_by("launch", "name", maintain_order=True), strict=False
+        launches = list(frame.group_by("program", "launch", "name", maintain_order=True))
+        lines = -(-len(launches) // 3)
+        figure, plots = plt.subplots(lines, 3, figsize=(11, 2.6 * lines), squeeze=False)
+        for axes in plots.ravel()[len(launches) :]:
+            axes.remove()
+        for i, (axes, ((program, _, name), part)) in enumerate(zip(plots.ravel(), launches, strict=False)):
+            axes.plot(part["cycle"] / 1e3, part["ipc"], color=SERIES["blue"], lw=1, label="IPC per SM")
+            axes.set_title(f"{program}: {kernel_label(name, 26)} ({part['launch'][0]})", fontsize=8)
+            axes.set_ylim(bottom=0)
+            right = axes.twinx()
+            for column, colour, label in (
+                ("l2_miss", "orange", "L2 miss rate, %"),
+                ("dram", "aqua", "DRAM utilisation, %"),
             ):
-                axes.plot(part["cycle"] / 1e3, part["ipc"], color=SERIES["blue"], lw=1, label="IPC per SM")
-                axes.set_title(f"{program}: {name.split('(')[0][:24]} ({part['launch'][0]})", fontsize=8)
-                axes.set_ylim(bottom=0)
-                right = axes.twinx()
-                for column, colour, label in (
-                    ("l2_miss", "orange", "L2 miss rate, %"),
-                    ("dram", "aqua", "DRAM utilisation, %"),
-                ):
-                    right.plot(part["cycle"] / 1e3, part[column], color=SERIES[colour], lw=0.8, label=label)
-                right.set_ylim(0, 105)
-                for s, style in zip(THRESHOLDS, ("-", "--", ":"), strict=True):
-                    if part[f"stop {s}"][0] is not None:
-                        axes.axvline(part[f"stop {s}"][0] / 1e3, color="k", ls=style, lw=1, label=f"s = {s}")
-                axes.tick_params(labelsize=7)
-                right.tick_params(labelsize=7)
-                axes.set_xlabel("thousand cycles", fontsize=7)
-            for axes in line[mine["launch"].n_unique() :]:
-                axes.axis("off")
+                right.plot(part["cycle"] / 1e3, part[column], color=SERIES[colour], lw=0.8, label=label)
+            right.set_ylim(0, 105)
+            for s, style in zip(THRESHOLDS, ("-", "--", ":"), strict=True):
+                if part[f"stop {s}"][0] is not None:
+                    axes.axvline(part[f"stop {s}"][0] / 1e3, color="k", ls=style, lw=1, label=f"s = {s}")
+            axes.tick_params(labelsize=7)
+            right.tick_params(labelsize=7)
+            axes.set_xlabel("thousand cycles", fontsize=7)
+            if i % 3 == 0:
+                axes.set_ylabel("IPC per SM", fontsize=7)
+            if i % 3 == 2 or i == len(launches) - 1:
+                right.set_ylabel("L2 misses, DRAM, %", fontsize=7)
         handles = {}
         for axes in figure.axes:
             handles |= {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -119,6 +120,18 @@ def simulate(
     seconds = spent() - start
     if finished.stopped:
         return Run(row, None, seconds, f"not finished after {limit:.0f} s")
-    if finished.status or not finished.results:
+    untimed = "profile" in options  # nothing has a time, so there are no results
+    if finished.status or not (finished.results or untimed):
         return Run(row, None, seconds, f"ended with status {finished.status}; {log.name} has its output")
-    return Run(row, finished.results[0], seconds)
+    return Run(row, None if untimed else finished.results[0], seconds)
+
+
+def executed(row: Row, gpu: str, limit: float) -> tuple[Profile, float]:
+    """The profile of a program that is executed without timing, and the processor's seconds for it. limit: of
+    the wall clock, s. Raises NotMeasured."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "profile.parquet"
+        run = simulate(row, gpu, limit, profile=file)
+        if run.why:
+            raise NotMeasured(run.why)
+        return read_profile(file).kernels(), run.seconds

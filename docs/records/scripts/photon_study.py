@@ -52,13 +52,17 @@ class TimedGPU(simt.GPU):
     """A GPU that knows how long its launches took to simulate."""
 
     processor_seconds = wall_seconds = 0.0
+    by_launch: tuple[float, ...] = ()
+    """Processor seconds of each launch."""
 
     def launch(self, *arguments: Any) -> Any:
         processor, wall = time.process_time(), time.perf_counter()
         try:
             return super().launch(*arguments)
         finally:
-            self.processor_seconds += time.process_time() - processor
+            seconds = time.process_time() - processor
+            self.by_launch = (*self.by_launch, seconds)
+            self.processor_seconds += seconds
             self.wall_seconds += time.perf_counter() - wall
 
 
@@ -72,6 +76,7 @@ def measure(gpu: str, workload: str, size: int, method: str, threads: int) -> di
         "warp_instructions": sum(x.warp_instructions for x in launches),
         "processor_seconds": round(device.processor_seconds, 3),
         "wall_seconds": round(device.wall_seconds, 3),
+        "seconds_by_launch": [round(seconds, 3) for seconds in device.by_launch],
         "threads": threads,
         "values": hashlib.sha256(b"".join(v.tobytes() for v in outputs.values())).hexdigest()[:16],
         "decisions": Counter(x.sampled.decision if x.sampled else "full" for x in launches),

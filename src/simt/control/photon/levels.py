@@ -65,7 +65,7 @@ class Done:
     work: LevelWork
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
-    first: bool  # first launch of its function
+    first: bool  # first launch of its function, or of its kind
     half_width: float  # of the interval of its cycles, relative to them
 
 
@@ -78,7 +78,8 @@ class KernelLevel:
     small: "wave": launches that do not fill the GPU once, "sms": launches with fewer warps than SMs, are only
         alike if they have equally many warps.
     work: by what share the instructions per warp may differ; None: any.
-    warm: whether the first launch of a function represents no other, because it ran with cold caches.
+    warm: whether a launch represents no other if it is the first of its function, or no earlier one was like
+        it: what it reads was not yet in the caches.
     """
 
     distance: float
@@ -90,21 +91,21 @@ class KernelLevel:
 
     def like(self, launch: LevelWork) -> Done | None:
         """The earlier launch with a similar vector whose number of warps is nearest."""
+        found = [done for done in self._done if not (self.warm and done.first) and self._alike(done, launch)]
+        # Among equally near ones the latest: it left the caches as this launch finds them.
+        return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
+
+    def _alike(self, done: Done, launch: LevelWork) -> bool:
         view, each = launch.view, launch.analysis.instructions_per_warp
         wave = view.ctas_per_sm * view.sm_count * view.warps_per_cta
         small = wave if self.small == "wave" else view.sm_count
-        found = [
-            done
-            for done in self._done
-            if not (self.warm and done.first)
-            and (done.work.warps == launch.warps or min(done.work.warps, launch.warps) >= small)
+        return (
+            (done.work.warps == launch.warps or min(done.work.warps, launch.warps) >= small)
             and (
                 self.work is None or abs(done.work.analysis.instructions_per_warp - each) <= self.work * each
             )
             and distance(done.work.analysis.vector, launch.analysis.vector) < self.distance
-        ]
-        # Among equally near ones the latest: it left the caches as this launch finds them.
-        return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
+        )
 
     def predict(self, launch: LevelWork, like: Done) -> Predict:
         """The duration of the similar launch, scaled by warp instructions."""
@@ -136,7 +137,8 @@ class KernelLevel:
     def add(self, launch: LevelWork, result: LaunchResult) -> None:
         """Adds a launch that was not predicted as a whole; it can represent others."""
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
-        first = launch.view.name not in self._functions
+        known = launch.view.name in self._functions
+        first = not (known and any(self._alike(done, launch) for done in self._done))
         self._functions.add(launch.view.name)
         half = 0.0 if result.sampled is None else result.sampled.half_widths.get("cycles", 0.0)
         self._done.append(Done(launch, cycles, totals(result), first, half))
