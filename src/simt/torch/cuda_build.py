@@ -473,6 +473,7 @@ def install() -> None:
         _CudaEventBase=EventBase,
         _CUDAGraph=Graph,
         _CudaDeviceProperties=Properties,
+        _cuda_CUDAAllocator_AllocatorState=type("AllocatorState", (), {}),
         _has_cuda=True,
     )
     torch.version.cuda = VERSION
