@@ -111,5 +111,6 @@ def install() -> None:
         def raise_if_triton_unavailable(device: Any = None) -> None:
             """It is there."""
 
-    for name in ("cuda", *(f"cuda:{index}" for index in range(gpus.count()))):
-        device_interface.register_interface_for_device(name, Interface)
+    for type in ("cuda", "simt"):
+        for name in (type, *(f"{type}:{index}" for index in range(gpus.count()))):
+            device_interface.register_interface_for_device(name, Interface)
