@@ -63,3 +63,14 @@ def test_simt_exec_gives_pytorch_a_device(tmp_path: Path) -> None:
     found = run("-c", START, "exec", "--gpu", "a100", "--output", output, "--", sys.executable, script)
     assert found.stdout == "128.0\n"
     assert output.is_file() and "a100" in found.stderr
+
+
+def test_compiled_for_cuda() -> None:
+    assert run("-m", "simt.torch", "--functional", "-q", SCRIPTS / "compiled.py", "cuda").stdout == "passed\n"
+
+
+def test_compiled_for_simt(tmp_path: Path) -> None:
+    text = "import simt.torch\nsimt.torch.use('h100', timed=False)\n"
+    script = tmp_path / "compiled.py"
+    script.write_text(text + (SCRIPTS / "compiled.py").read_text())
+    assert run(script, "simt").stdout == "passed\n"
