@@ -102,7 +102,7 @@ _HOOKS = {
     "cuda": ("_ZN2at6detail12getCUDAHooksEv", 16 + 35),
     "simt": ("_ZN2at6detail19getPrivateUse1HooksEv", 16 + 1),
 }
-"""What returns ATen's hooks of a device, and how many virtual functions they have: 16 of every accelerator."""
+"""What returns ATen's hooks of a device, and how many virtual functions: 16 of any accelerator."""
 
 
 def _install_hooks(type: str) -> None:
