@@ -67,6 +67,17 @@ def test_training_a_perceptron(gpu: simt.GPU) -> None:
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
+def test_several_calls_before_the_gradient(gpu: simt.GPU) -> None:
+    model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 8))
+    expected = copy.deepcopy(model)
+    batches = torch.randn(3, 4, 16)
+    on_gpu = compiled(model, gpu)
+    sum(on_gpu(x).square().sum() for x in batches).backward()
+    sum(expected(x).square().sum() for x in batches).backward()
+    for found, right in zip(model.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, right.grad, rtol=1e-4, atol=1e-4)
+
+
 def test_convolutions_and_batch_normalisation(gpu: simt.GPU) -> None:
     """Running statistics are inputs that the graph changes."""
     ours = nn.Sequential(

@@ -55,8 +55,22 @@ def test_training_has_the_losses_of_the_cpu() -> None:
 
 def test_simt_exec_gives_pytorch_a_device(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text("import torch\nx = torch.ones(64, device='cuda')\nprint((x + x).sum().item())\n")
+    script.write_text(
+        "import importlib.util\nassert importlib.util.find_spec('torch')\n"  # as many packages ask
+        "import torch\nx = torch.ones(64, device='cuda')\nprint((x + x).sum().item())\n"
+    )
     output = tmp_path / "out.json"
     found = run("-c", START, "exec", "--gpu", "a100", "--output", output, "--", sys.executable, script)
     assert found.stdout == "128.0\n"
     assert output.is_file() and "a100" in found.stderr
+
+
+def test_compiled_for_cuda() -> None:
+    assert run("-m", "simt.torch", "--functional", "-q", SCRIPTS / "compiled.py", "cuda").stdout == "passed\n"
+
+
+def test_compiled_for_simt(tmp_path: Path) -> None:
+    text = "import simt.torch\nsimt.torch.use('h100', timed=False)\n"
+    script = tmp_path / "compiled.py"
+    script.write_text(text + (SCRIPTS / "compiled.py").read_text())
+    assert run(script, "simt").stdout == "passed\n"

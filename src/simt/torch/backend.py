@@ -12,7 +12,6 @@ from torch._inductor import compile_fx
 from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses import FakeTensorMode
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_aggregate
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from simt.errors import SimtError
@@ -20,6 +19,7 @@ from simt.gpu import GPU
 from simt.options import DEFAULT_GPU
 
 from .device import TorchDevice
+from .graphs import move, parts, replaced, without_values
 from .imitation import imitated, trace_triton_kernels, tracing
 from .operators import DECOMPOSITIONS, attention
 
@@ -85,9 +85,12 @@ def _compile(device: TorchDevice, graph: GraphModule, inputs: Any, **options: An
     """Compiles a graph of ATen operators on the CPU for the GPU."""
     constants = _lift_constants(graph)
     mode = detect_fake_mode(inputs) or FakeTensorMode()
-    _move(graph)
+    move(graph, lambda value: replaced(value, _on_cuda), _make_on_cuda)
     with imitated(device.gpu.spec, device.gpu.functional):
-        given = [_on_gpu(mode, value) for value in [*inputs, *constants]]
+        given = [
+            without_values(mode, value, _CUDA) if isinstance(value, torch.Tensor) else value
+            for value in [*inputs, *constants]
+        ]
         FakeTensorProp(graph, mode=mode).propagate_dont_convert_inputs(*given)
         compiled = compile_fx.compile_fx_inner(graph, given, **options)
     call, written = compiled.current_callable, compiled.mutated_input_idxs
@@ -118,12 +121,8 @@ def _runner(
     return run
 
 
-def _graphs(module: GraphModule) -> list[GraphModule]:
-    return [m for m in module.modules() if isinstance(m, GraphModule)]
-
-
 def _replace_attention(module: GraphModule) -> None:
-    for part in _graphs(module):
+    for part in parts(module):
         for node in part.graph.nodes:
             if node.target is torch.nn.functional.scaled_dot_product_attention:
                 node.target = attention
@@ -152,23 +151,15 @@ def _lift_constants(graph: GraphModule) -> list[torch.Tensor]:
     return found
 
 
-def _move(graph: GraphModule) -> None:
-    """Moves operators from the CPU to the GPU."""
+def _on_cuda(device: torch.device) -> torch.device:
+    return _CUDA if device.type == "cpu" else device
 
-    def moved(value: Any) -> Any:
-        return _CUDA if isinstance(value, torch.device) and value.type == "cpu" else value
 
-    def devices(node: Node) -> None:
-        node.args = map_aggregate(node.args, moved)
-        node.kwargs = map_aggregate(node.kwargs, moved)
-        made = node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
-        if made and "device" not in node.kwargs and _makes_tensor(node.target):
-            node.kwargs = {**node.kwargs, "device": _CUDA}
-
-    for part in _graphs(graph):
-        for node in part.graph.nodes:
-            devices(node)
-        part.recompile()
+def _make_on_cuda(node: Node) -> None:
+    """Lets an operator that makes a tensor on the default device make it on the GPU."""
+    made = node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload)
+    if made and "device" not in node.kwargs and _makes_tensor(node.target):
+        node.kwargs = {**node.kwargs, "device": _CUDA}
 
 
 def _makes_tensor(operator: Any) -> bool:
@@ -177,11 +168,3 @@ def _makes_tensor(operator: Any) -> bool:
     return any(a.name == "device" for a in arguments) and not any(
         isinstance(a.type, torch.TensorType) for a in arguments
     )
-
-
-def _on_gpu(mode: FakeTensorMode, value: Any) -> Any:
-    """A tensor without values, on the GPU."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    with mode:
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=_CUDA)

@@ -58,6 +58,11 @@ def device_properties(spec: Spec, total_memory: int, index: int) -> Properties:
     )
 
 
+def _device(index: int) -> torch.device:
+    """A device by the name that they have in this process."""
+    return torch.device(torch._C._accelerator_getAccelerator().type, index)
+
+
 class StreamBase(torch._C.Stream):  # type: ignore[misc]
     """`torch._C._CudaStreamBase`."""
 
@@ -100,7 +105,7 @@ class StreamBase(torch._C.Stream):  # type: ignore[misc]
 
     @property
     def device(self) -> torch.device:
-        return torch.device("cuda", self.device_index)
+        return _device(self.device_index)
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
@@ -143,7 +148,7 @@ class EventBase:
         self._gpu: gpus.SimulatedGpu | None = None
         self._number: int | None = None
         self._point: QueuedTransfer | None = None
-        self.device = torch.device("cuda", gpus.current())
+        self.device = _device(gpus.current())
 
     @property
     def cuda_event(self) -> int:
@@ -151,7 +156,7 @@ class EventBase:
 
     def record(self, stream: Any = None) -> None:
         found = gpus.gpu_of(stream.device_index if stream is not None else None)
-        self.device = torch.device("cuda", found.index)
+        self.device = _device(found.index)
         found.capture_or_do(self._record, found, stream.stream_id if stream is not None else found.stream)
 
     def _record(self, found: gpus.SimulatedGpu, handle: int) -> None:
@@ -473,6 +478,7 @@ def install() -> None:
         _CudaEventBase=EventBase,
         _CUDAGraph=Graph,
         _CudaDeviceProperties=Properties,
+        _cuda_CUDAAllocator_AllocatorState=type("AllocatorState", (), {}),
         _has_cuda=True,
     )
     torch.version.cuda = VERSION

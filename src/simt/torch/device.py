@@ -16,6 +16,8 @@ import torch
 from simt.gpu import GPU
 
 _running = threading.local()
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Types of numbers by size: bits compare equal as such, NaNs included."""
 
 
 class HostOperatorWarning(UserWarning):
@@ -81,7 +83,8 @@ class TorchDevice:
             place = self._copies[key] = self.empty(key[1])
             weakref.finalize(tensor, self._copies.pop, key, None).atexit = False
         copy = place.view(plain.dtype).as_strided(plain.shape, plain.stride())
-        copy.copy_(plain)
+        if not _same_bits(copy, plain):  # a copy may be saved for a gradient, which notices that it changes
+            copy.copy_(plain)
         self.gpu.copied_from_host(self.address(copy), key[1])
         return copy
 
@@ -103,6 +106,12 @@ class TorchDevice:
             yield
         finally:
             _running.device = before
+
+
+def _same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two tensors of one type and layout have the same contents."""
+    word = _WORDS.get(first.dtype.itemsize)
+    return word is not None and torch.equal(first.view(word), second.view(word))
 
 
 def running() -> TorchDevice:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch._dynamo import device_interface, trace_rules
 from torch._inductor import config, select_algorithm
+from torch._inductor.cudagraph_utils import CUDAGraphPolicy
 
 from . import gpus
 from .choices import Choices, one
@@ -32,9 +34,40 @@ _OPTIONS: dict[str, Any] = {
     "triton.unique_kernel_names": True,
     "triton.autotune_pointwise": False,
     "triton.autotune_at_compile_time": False,
-    # Its trees of graphs share memory by an allocator in C++; without them each function has a graph.
+    # They share memory by an allocator in C++; `Graphs` takes their place.
     "triton.cudagraph_trees": False,
 }
+
+
+class Graphs(CUDAGraphPolicy):  # type: ignore[misc]
+    """CUDA graphs that the compiler makes: the copies of a graph's inputs to where it expects them, then its
+    kernels.
+
+    A graph saves time of the host, of which there is none here. So nothing is captured, and every call has
+    results of its own.
+    """
+
+    def cudagraphify(
+        self,
+        model: Callable[..., Any],
+        example_inputs: Sequence[Any],
+        static_input_idxs: Sequence[int],
+        *,
+        mutated_input_idxs: Sequence[int] = (),
+        **settings: Any,
+    ) -> Callable[..., Any]:
+        static = {*static_input_idxs, *mutated_input_idxs}
+
+        def run(inputs: list[Any]) -> Any:
+            for place, given in enumerate(inputs):
+                if place not in static and isinstance(given, torch.Tensor) and given.device.type != "cpu":
+                    copy = torch.empty_strided(
+                        given.size(), given.stride(), dtype=given.dtype, device=given.device
+                    )
+                    inputs[place] = copy.copy_(given)
+            return model(inputs)
+
+        return run
 
 
 def _timed() -> str:
@@ -51,6 +84,7 @@ def configure() -> None:
     names = ", ".join(str(name) for name, _ in gpus.chosen())
     for name, value in {**_OPTIONS, "inductor_choices_class": _choices}.items():
         setattr(config, name, value)
+    config.cudagraph_policy = Graphs()
     torch.compiler.config.cache_key_tag = f"simt {names} {_timed()}"
 
 
@@ -77,5 +111,6 @@ def install() -> None:
         def raise_if_triton_unavailable(device: Any = None) -> None:
             """It is there."""
 
-    for name in ("cuda", *(f"cuda:{index}" for index in range(gpus.count()))):
-        device_interface.register_interface_for_device(name, Interface)
+    for type in ("cuda", "simt"):
+        for name in (type, *(f"{type}:{index}" for index in range(gpus.count()))):
+            device_interface.register_interface_for_device(name, Interface)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from . import gpus
+from . import gpus, named_compile
 
 NAME = "simt"
 _SHARED = (
@@ -75,3 +75,4 @@ def install() -> None:
     torch.utils.generate_methods_for_privateuse1_backend()
     torch._register_device_module(NAME, _module())
     torch._C._acc.register_python_privateuseone_hook(_Hooks())
+    named_compile.install()

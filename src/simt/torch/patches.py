@@ -3,6 +3,7 @@
 | replaced | because |
 |---|---|
 | what ATen's `CUDAHooksInterface` says of CUDA | that there is none, so autograd refuses its tensors |
+| what `PrivateUse1HooksInterface` says of pinned memory | Python cannot return an allocator |
 | c10's device guards of CUDA and PrivateUse1 | there are none; that for devices in Python knows only one |
 | `torch._C._accelerator_*` | they ask C++ for an accelerator; the simulated one is not known there |
 | `triton.testing.do_bench`, `do_bench_cudagraph` | they repeat for 100 ms, which takes hours to simulate |
@@ -11,6 +12,9 @@
 | `torch.UntypedStorage.__new__` | the C++ below it makes no storages on CUDA |
 | the fast path of `torch.nn.MultiheadAttention` (switched off) | one operator in C++, for the CPU and CUDA |
 | what `torch.profiler` calls to start and stop | it is C++, which knows no simulated GPU (`profiling`) |
+| `torch._inductor.compile_fx.compile_fx` (for "simt") | Inductor has templates for "cuda" (`named_compile`) |
+| FlexAttention's list of devices (for "simt") | it is closed |
+| `nvidia.cublas.CublasLt` of Triton | it loads a library that is not there |
 | `torch._subclasses.fake_tensor.init_gpu_context` | it makes a tensor on the GPU while one is traced |
 
 What `torch._C` lacks is added by `cuda_build`; operators, Triton's driver and locations of `torch.load` have
@@ -26,6 +30,8 @@ from typing import Any
 import torch
 import torch._subclasses.fake_tensor
 import triton.testing
+from torch.nn.attention import flex_attention
+from triton._C import libtriton
 
 from . import gpus
 from .eager import KEYS, empty_strided
@@ -92,14 +98,18 @@ def _install_guards() -> None:
         _kept.append(made)
 
 
-_OF_HOOKS = 16 + 35
-"""Virtual functions of ATen's `CUDAHooksInterface`: those of every accelerator, and its own."""
+_HOOKS = {
+    "cuda": ("_ZN2at6detail12getCUDAHooksEv", 16 + 35),
+    "simt": ("_ZN2at6detail19getPrivateUse1HooksEv", 16 + 1),
+}
+"""What returns ATen's hooks of a device, and how many virtual functions: 16 of any accelerator."""
 
 
-def _install_hooks() -> None:
-    """What C++ asks about CUDA: that it is there, and for generators, which are the host's."""
+def _install_hooks(type: str) -> None:
+    """What C++ asks about a device: that it is there, and for generators, which are the host's."""
     library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-    hooks = library._ZN2at6detail12getCUDAHooksEv
+    name, size = _HOOKS[type]
+    hooks = getattr(library, name)
     hooks.restype = ctypes.c_void_p
     make = library._ZN2at6detail18createCPUGeneratorEm
     make.restype, make.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_uint64]
@@ -126,9 +136,10 @@ def _install_hooks() -> None:
         11: ctypes.CFUNCTYPE(yes, this, this)(lambda this, pointer: True),  # isPinnedPtr
         12: ctypes.CFUNCTYPE(this, this)(lambda this: cpu()),  # getPinnedMemoryAllocator
         15: ctypes.CFUNCTYPE(this, this, this, device)(new_generator),  # getNewGenerator
-        16: ctypes.CFUNCTYPE(yes, this)(lambda this: True),  # hasCUDA
     }
-    _replace(hooks(), _OF_HOOKS, functions)
+    if type == "cuda":
+        functions[16] = ctypes.CFUNCTYPE(yes, this)(lambda this: True)  # hasCUDA
+    _replace(hooks(), size, functions)
 
 
 def _replace(place: int, size: int, functions: dict[int, Any]) -> None:
@@ -188,11 +199,49 @@ def _new_storage(make: Any) -> Any:
     return new
 
 
+def _let_flex_attention_run() -> None:
+    check = flex_attention._validate_device
+
+    def validate(query: Any, key: Any, value: Any) -> None:
+        if query.device.type != "simt":
+            check(query, key, value)
+
+    flex_attention._validate_device = validate
+
+
+class CublasLt:
+    """Triton's access to cuBLAS, which its tutorials compare with: products of the operator cache here."""
+
+    def __init__(self, workspace: torch.Tensor) -> None:
+        pass
+
+    def matmul(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+        """c = a b^T."""
+        c.copy_(_wide(a) @ _wide(b).T)
+
+    def gemm(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor, alpha: float, beta: float
+    ) -> None:
+        """d = alpha a b^T + beta c."""
+        d.copy_(alpha * (_wide(a) @ _wide(b).T) + beta * c)
+
+    def block_scaled_matmul_mxfp8(self, *arguments: Any) -> None:
+        raise NotImplementedError("simt.torch: cuBLAS's products with scales of blocks")
+
+    block_scaled_matmul_nvfp4 = block_scaled_matmul_mxfp8
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """Operators have no products of 8-bit numbers."""
+    return tensor.half() if tensor.dtype.itemsize == 1 else tensor
+
+
 def install(type: str) -> None:
     """Replaces what the table names. type: the accelerator, "cuda" or "simt"."""
     _install_guards()
-    if type == "cuda":
-        _install_hooks()
+    _install_hooks(type)
+    if type == "simt":
+        _let_flex_attention_run()
     for name, function in _ACCELERATOR.items():
         setattr(torch._C, name, function)
     torch._C._accelerator_getAccelerator = lambda: torch.device(type)
@@ -203,3 +252,4 @@ def install(type: str) -> None:
     torch.backends.mha.set_fastpath_enabled(False)
     for name in ("do_bench", "do_bench_cudagraph"):
         setattr(triton.testing, name, simulated_bench)
+    libtriton.nvidia.cublas.CublasLt = CublasLt

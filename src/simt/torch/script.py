@@ -58,9 +58,9 @@ def _install(type: str) -> None:
         )
     _installed = True
     cuda_build.install()
-    patches.install(type)
     if type == named.NAME:
         named.install()
+    patches.install(type)
     for name in eager.KEYS:
         eager.install(name)
     locations.install()

@@ -261,6 +261,10 @@ class NoTimeWarning(UserWarning):
     """Something was to be measured on a GPU without timing."""
 
 
+_warned: set[gpus.SimulatedGpu] = set()
+"""GPUs without timing on which something was to be measured."""
+
+
 def simulated_bench(
     fn: Callable[[], Any],
     warmup: float = 25,
@@ -273,15 +277,17 @@ def simulated_bench(
     """`triton.testing.do_bench` in simulated time, in milliseconds: to warm up, then with an empty L2.
 
     The same work always takes the same time, so repetitions (`warmup`, `rep`) would add nothing.
-    On a GPU without timing nothing is executed and the time is not a number; a warning says so.
+    On a GPU without timing nothing is executed and the time is not a number; a warning says so once.
     """
     found = gpus.gpu_of()
     if found.gpu.functional:
-        warnings.warn(
-            "times are measured on a GPU without timing: they are nan (simt.torch.use(timed=True))",
-            NoTimeWarning,
-            stacklevel=2,
-        )
+        if found not in _warned:
+            _warned.add(found)
+            warnings.warn(
+                "times are measured on a GPU without timing: they are nan (simt.torch.use(timed=True))",
+                NoTimeWarning,
+                stacklevel=2,
+            )
         times = [float("nan")]
     else:
         driver = triton.runtime.driver.active

@@ -36,15 +36,20 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Waits for the import of PyTorch."""
+    """Waits for the import of PyTorch. Programs may ask whether it is there long before they import it."""
+
+    _searching = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != "torch":
+        if name != "torch" or self._searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
-        if spec is not None and spec.loader is not None and importlib.util.find_spec("simt") is not None:
-            spec.loader = _Loader(spec.loader)
+        self._searching = True
+        try:
+            spec = importlib.util.find_spec("torch")
+            if spec is not None and spec.loader is not None and importlib.util.find_spec("simt") is not None:
+                spec.loader = _Loader(spec.loader)
+        finally:
+            self._searching = False
         return spec
 
 
