@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -28,6 +29,12 @@ using functional::Cta;
 using functional::Grid;
 using functional::Warp;
 using functional::warp_lanes;
+
+/// Calls f(lane) for the lanes.
+template <class F>
+void each_of(uint32_t lanes, F f) {
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) f(static_cast<uint32_t>(std::countr_zero(rest)));
+}
 
 /// What to look for.
 struct Checks {

@@ -1,0 +1,170 @@
+/// Who has accessed what: the cells of memory, and accesses that nothing orders.
+#include <algorithm>
+#include <cstring>
+
+#include "check/checker.hpp"
+#include "operations/memory_access.hpp"
+
+namespace simt::check {
+
+using functional::AccessDetail;
+namespace window = functional::window;
+
+void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes) {
+  const uint32_t number = moment(pc, f.manner);
+  uint64_t last = 0, held = 0;
+  uint32_t run = UINT32_MAX;  // the last lane of a run that reads the same, which stands for those between
+  each_of(lanes, [&](uint32_t i) {
+    if (f.kind != Kind::Load || generic[i] != last || last == 0) {
+      if (run != UINT32_MAX) access(c, held, f.bytes, run, number, f.manner);
+      run = UINT32_MAX;
+      last = generic[i];
+      access(c, last, f.bytes, i, number, f.manner);
+    } else {
+      run = i;
+      held = last;
+    }
+  });
+  if (run != UINT32_MAX) access(c, held, f.bytes, run, number, f.manner);
+}
+
+/// The CTA whose shared memory an address is in, and the offset there; nullptr if it has ended.
+Checker::CtaState* Checker::owner_of(Context& c, uint64_t& offset) {
+  if (c.is_own(offset)) {
+    offset -= c.own_shared;
+    return cta_;
+  }
+  const uint64_t rank = (offset >> window::rank_shift) - c.first_rank;
+  const auto& ctas = c.cta->cluster().ctas;
+  if (rank >= ctas.size() || !ctas[rank]) return nullptr;
+  offset &= window::own_shared;
+  return &state_of(*ctas[rank]);
+}
+
+void Checker::access(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane, uint32_t number,
+                     uint8_t manner) {
+  Shadow* shadow = &global_;
+  uint64_t at = generic, epoch = epoch_;
+  if (window::is_shared(generic)) {
+    uint64_t offset = generic - window::shared;
+    CtaState* owner = owner_of(c, offset);
+    if (!owner || offset + bytes > c.cta->shared_bytes()) return;
+    if (owner != cta_ && (owner->remote.empty() || owner->remote.back().first != number))
+      owner->remote.emplace_back(number, lane);
+    shadow = &owner->shared;
+    at = offset;
+    epoch = owner->epoch;
+  } else if (window::is_local(generic)) {
+    return;
+  }
+  while (bytes > 0) {
+    const uint64_t offset = at % Page::bytes, here = std::min(bytes, Page::bytes - offset);
+    uint64_t place_now = generic;
+    if (last_.shadow != shadow || last_.number != at / Page::bytes || last_.epoch != epoch)
+      last_ = {shadow, at / Page::bytes, epoch, &shadow->page(at, epoch)};
+    (*last_.page).each(offset, here, [&](Cell& cell) { touch(cell, number, manner, lane, place_now); });
+    at += here;
+    generic += here;
+    bytes -= here;
+  }
+}
+
+void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, uint64_t address) {
+  const Stamp now = History::stamp(number, lane);
+  const auto check = [&](Stamp earlier) {
+    history_.visit(earlier, [&](uint32_t m, uint32_t then) {
+      if (ordered(m, then, lane) && (!(manner & Later) || (manner & Writes) || crossed(history_[m])))
+        return true;
+      const bool together = may_be_together(history_[m], manner);
+      if (!together || (checks_.weak && (history_[m].manner & manner & Volatile)))
+        conflict(m, then, lane, manner, address);
+      return true;
+    });
+  };
+  const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
+  if (manner & Writes) {
+    if (cell.write == now && cell.read == 0) return;
+    check(cell.write);
+    check(cell.read);
+    if (manner & Strong) {
+      cell.write = history_.with(cell.write, number, lane, is_open);
+    } else {
+      cell.write = now;
+      cell.read = 0;
+    }
+    return;
+  }
+  if (cell.read == now) return;
+  if ((manner & Cached) && cell.write)
+    history_.visit(cell.write, [&](uint32_t m, uint32_t then) {
+      conflict(m, then, lane, manner, address);
+      return false;
+    });
+  check(cell.write);
+  if (cell.read == 0) {
+    cell.read = now;
+    return;
+  }
+  if (warp_->sees || warp_->lanes) {
+    cell.read = history_.with(cell.read, number, lane, is_open);
+    return;
+  }
+  // Lanes beside each other, which read what lanes beside each other have read, give the same group.
+  const uint32_t turn = (lane - cell.read) & 31, before = cell.read & ~31u;
+  Step& step = steps_[((before >> 5) * 31 + turn + number * 7) % steps_.size()];
+  if (step.before != before || step.turn != turn || step.moment != number || step.events != events_) {
+    const Stamp result = history_.with(cell.read, number, lane, is_open);
+    step = {before, turn, number, events_, result & ~31u, (result - lane) & 31};
+  }
+  cell.read = step.result | ((lane + step.result_turn) & 31);
+}
+
+/// Stores must not lead to constant memory.
+void Checker::require_writable(const uint64_t* generic, uint32_t lanes) {
+  each_of(lanes, [&](uint32_t i) {
+    for (const auto& [begin, end] : constants_) {
+      if (generic[i] < begin || generic[i] >= end) continue;
+      Moment m;
+      m.cta = cta_->index;
+      m.op = at_;
+      m.warp = static_cast<uint16_t>(warp_->number);
+      Finding found;
+      found.check = "memory";
+      found.kind = "read-only-write";
+      found.detail = "a kernel writes to constant memory";
+      found.second = describe(m, i, Writes, generic[i]);
+      add(std::move(found));
+    }
+  });
+}
+
+/// Whether the store that is about to be executed writes what is there.
+bool Checker::writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) {
+  const OpFacts& f = running_->facts[at_];
+  if (f.kind != Kind::Store) return false;
+  Context& c = *context_;
+  const Op& op = grid_->program().code[at_];
+  const auto& d = op.details<AccessDetail>();
+  const auto value_of = [&](uint32_t i, std::byte* to) {
+    const uint32_t size = std::min(8u, d.element_bytes);
+    for (uint32_t e = 0; e < d.elements; ++e) {
+      const uint64_t v = d.place_bytes[e] == 4 ? c.lanes<const uint32_t>(d.places[e])[i]
+                                               : c.lanes<const uint64_t>(d.places[e])[i];
+      std::memcpy(to + e * d.element_bytes, &v, size);
+    }
+  };
+  if (d.element_bytes > 8) return false;
+  std::byte mine[64] = {}, there[64] = {};
+  value_of(lane, mine);
+  const Moment& m = history_[earlier];
+  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && (c.mask >> then & 1)) {
+    value_of(then, there);
+  } else {
+    const uint64_t bytes = f.bytes;
+    const std::byte* from = c.generic(address, bytes, static_cast<int>(lane));
+    std::memcpy(there, from, bytes);
+  }
+  return std::memcmp(mine, there, f.bytes) == 0;
+}
+
+}  // namespace simt::check
