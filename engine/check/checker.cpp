@@ -95,6 +95,12 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
   context_ = &c;
   at_ = pc;
   enter(c);
+  const bool is_plain = f.kind == Kind::Load || f.kind == Kind::Store || f.kind == Kind::Atomic;
+  if (is_plain && c.mask) {
+    functional::lane_addresses(c, op, f.base, generic_);
+    const uint64_t begin = functional::generic_address(f.space, 0);
+    for (uint64_t& a : generic_) a += begin;
+  }
   if (checks_.init) values_before(c, op, f, pc);
   if (c.mask == 0) return;
   if (checks_.race && (f.kind == Kind::Product || !warp_->products.empty())) accumulators(f, pc);
@@ -103,16 +109,12 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
     case Kind::Store:
     case Kind::Atomic: {
       if (f.space == AccessSpace::Local) return;
-      alignas(64) uint64_t address[warp_lanes];
-      functional::lane_addresses(c, op, f.base, address);
-      if (f.space == AccessSpace::Shared)
-        for (uint64_t& a : address) a += window::shared;
-      if (checks_.memory && (f.manner & Writes) && !constants_.empty()) require_writable(address, c.mask);
+      if (checks_.memory && (f.manner & Writes) && !constants_.empty()) require_writable(generic_, c.mask);
       if (!checks_.race) return;
       if (f.manner & Strong)
-        order_by_flags(f, address, c.mask, f.kind == Kind::Load || op.destination != place::none,
+        order_by_flags(f, generic_, c.mask, f.kind == Kind::Load || op.destination != place::none,
                        f.manner & Writes);
-      access_all(c, f, pc, address, c.mask);
+      access_all(c, f, pc, generic_, c.mask);
       return;
     }
     case Kind::Copy:

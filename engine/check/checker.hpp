@@ -200,6 +200,15 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Knowledge pending, complete;
   };
 
+  /// Of what a stamp without its lane names: whether it is ordered before all lanes of the warp, or before
+  /// the lane that did it only.
+  enum class Order : uint8_t { None, All, Own };
+  /// Cells of a page, by word, and the generic address of the first.
+  struct Words {
+    uint64_t begin = uint64_t{1} << 63;
+    Cell* cells = nullptr;
+  };
+
   CtaState& state_of(Cta& cta);
   WarpState& enter(Cta& cta, const Warp& warp);
   void enter(Context& c) { enter(*c.cta, *c.warp); }
@@ -210,6 +219,17 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void touch(Cell& cell, uint32_t moment, uint8_t manner, uint32_t lane, uint64_t address);
   void access(Context& c, uint64_t address, uint64_t bytes, uint32_t lane, uint32_t moment, uint8_t manner);
   void access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes);
+  template <bool writes>
+  void access_words(Context& c, const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
+  Words words_of_last(const Context& c) const;
+  void add_read(Cell& cell, uint32_t number, uint32_t lane);
+  Order order_of(uint32_t key);
+  bool is_behind(Stamp s, uint32_t lane) {
+    if (s == 0) return true;
+    const Order order = order_of(s >> 5);
+    return order == Order::All || (order == Order::Own && (s & 31) == lane);
+  }
+  bool known_to_warp(const Moment& m) const;
   void conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address);
   bool writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address);
 
@@ -259,6 +279,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void load_values(Context& c, const Op& op, const OpFacts& f);
   void store_values(Context& c, const Op& op, const OpFacts& f);
+  bool all_hold(const Context& c, uint64_t bytes);
   bool is_of_heap(uint64_t address) const;
   void load_tiles(Context& c, const Op& op);
   void begin_local();
@@ -284,6 +305,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   std::unordered_map<uint64_t, Flag> flags_;
   std::unordered_map<uint64_t, Phase> phases_;  ///< by mbarrier
   uint32_t at_ = 0;                             ///< the Op that was observed last
+  alignas(64) uint64_t generic_[warp_lanes]{};  ///< of its lanes, if it is a load, a store or an atomic
   // The warp that executes.
   const Cta* of_cta_ = nullptr;
   const Warp* of_warp_ = nullptr;
@@ -291,6 +313,12 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   CtaState* cta_ = nullptr;
   WarpState* warp_ = nullptr;
   uint64_t events_ = 0;  ///< of knowledge: what was found ordered stays so until the warp changes
+  struct Known {
+    uint64_t events = 0;
+    uint32_t key = 0;
+    Order order = Order::None;
+  };
+  std::array<Known, 256> known_orders_{};
   uint32_t ordered_moment_ = 0;
   uint64_t ordered_at_ = UINT64_MAX;
 

@@ -12,20 +12,95 @@ namespace window = functional::window;
 
 void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes) {
   const uint32_t number = moment(pc, f.manner);
-  uint64_t last = 0, held = 0;
-  uint32_t run = UINT32_MAX;  // the last lane of a run that reads the same, which stands for those between
-  each_of(lanes, [&](uint32_t i) {
-    if (f.kind != Kind::Load || generic[i] != last || last == 0) {
-      if (run != UINT32_MAX) access(c, held, f.bytes, run, number, f.manner);
-      run = UINT32_MAX;
-      last = generic[i];
-      access(c, last, f.bytes, i, number, f.manner);
-    } else {
-      run = i;
-      held = last;
+  if (f.kind == Kind::Load) {
+    access_words<false>(c, f, number, generic, lanes);
+  } else if (f.manner & Writes) {
+    access_words<true>(c, f, number, generic, lanes);
+  } else {
+    each_of(lanes, [&](uint32_t i) { access(c, generic[i], f.bytes, i, number, f.manner); });
+  }
+}
+
+/// As `access` for each lane. What is in words of the page that was accessed last, and ordered after what was
+/// there, needs no more than a look at its cells.
+template <bool writes>
+void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const uint64_t* generic,
+                           uint32_t lanes) {
+  const bool is_simple = f.bytes % 4 == 0 && !(f.manner & Strong);
+  const uint64_t most = Page::bytes - f.bytes;
+  Words words = is_simple ? words_of_last(c) : Words();
+  // What the lane before has found: keys of stamps that all lanes are after, and what became of a read.
+  uint32_t writes_before = 0, reads_before = 0;
+  uint32_t step_before = 0, step_turn = 0, step_result = 0, step_result_turn = 0;
+  const auto touch_one = [&](uint32_t lane) {
+    const uint64_t at = generic[lane], offset = at - words.begin;
+    if (offset > most || (at & 3)) [[unlikely]] {
+      access(c, at, f.bytes, lane, number, f.manner);
+      if (is_simple) words = words_of_last(c);
+      return;
     }
+    const Stamp now = History::stamp(number, lane);
+    Cell* const first = words.cells + offset / 4;
+    Cell* const end = first + f.bytes / 4;
+    const Cell before = *first;
+    bool is_plain = !(f.manner & Cached) || before.write == 0;
+    for (Cell* cell = first + 1; cell != end; ++cell) is_plain &= *cell == before;
+    const auto follows = [&](Stamp s, uint32_t& ordered_key) {
+      if (s >> 5 == ordered_key) return true;
+      if (!is_behind(s, lane)) return false;
+      if (order_of(s >> 5) == Order::All) ordered_key = s >> 5;
+      return true;
+    };
+    if (!is_plain || !follows(before.write, writes_before) || (writes && !follows(before.read, reads_before)))
+        [[unlikely]] {
+      for (Cell* cell = first; cell != end; ++cell)
+        touch(*cell, number, f.manner, lane, at + 4 * static_cast<uint64_t>(cell - first));
+      return;
+    }
+    Cell after{now, 0};
+    if constexpr (!writes) {
+      after = before;
+      const uint32_t turn = (lane - before.read) & 31;
+      if (before.read >> 5 == reads_before) {
+        after.read = now;
+      } else if (before.read >> 5 == step_before && turn == step_turn) {
+        after.read = step_result << 5 | ((lane + step_result_turn) & 31);
+      } else {
+        add_read(after, number, lane);
+        if (!warp_->sees && !warp_->lanes) {
+          step_before = before.read >> 5, step_turn = turn;
+          step_result = after.read >> 5, step_result_turn = (after.read - lane) & 31;
+        }
+      }
+    }
+    std::fill(first, end, after);
+  };
+  if constexpr (writes) {
+    each_of(lanes, touch_one);
+    return;
+  }
+  // Of lanes beside each other that read the same, the first and the last stand for those between.
+  uint32_t before = 0, run = UINT32_MAX;
+  bool is_first = true;
+  each_of(lanes, [&](uint32_t i) {
+    if (!is_first && generic[i] == generic[before]) {
+      run = i;
+      return;
+    }
+    if (run != UINT32_MAX) touch_one(run);
+    run = UINT32_MAX;
+    before = i;
+    is_first = false;
+    touch_one(i);
   });
-  if (run != UINT32_MAX) access(c, held, f.bytes, run, number, f.manner);
+  if (run != UINT32_MAX) touch_one(run);
+}
+
+Checker::Words Checker::words_of_last(const Context& c) const {
+  const bool is_shared = last_.shadow == &cta_->shared;
+  if (!is_shared && last_.shadow != &global_) return {};
+  if (last_.epoch != (is_shared ? cta_->epoch : epoch_) || !last_.page->words()) return {};
+  return {last_.number * Page::bytes + (is_shared ? window::shared + c.own_shared : 0), last_.page->words()};
 }
 
 /// The CTA whose shared memory an address is in, and the offset there; nullptr if it has ended.
@@ -81,12 +156,12 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
       return true;
     });
   };
-  const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
   if (manner & Writes) {
     if (cell.write == now && cell.read == 0) return;
     check(cell.write);
     check(cell.read);
     if (manner & Strong) {
+      const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
       cell.write = history_.with(cell.write, number, lane, is_open);
     } else {
       cell.write = now;
@@ -101,10 +176,17 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
       return false;
     });
   check(cell.write);
-  if (cell.read == 0) {
+  add_read(cell, number, lane);
+}
+
+void Checker::add_read(Cell& cell, uint32_t number, uint32_t lane) {
+  const Stamp now = History::stamp(number, lane);
+  if (cell.read == now) return;
+  if (is_behind(cell.read, lane)) {
     cell.read = now;
     return;
   }
+  const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
   if (warp_->sees || warp_->lanes) {
     cell.read = history_.with(cell.read, number, lane, is_open);
     return;

@@ -44,6 +44,33 @@ bool Checker::ordered(uint32_t number, uint32_t then, uint32_t lane) {
   return knows(m, then, lane);
 }
 
+/// Whether all lanes of the warp are after what a stamp of this key names: found once, it stays so.
+Checker::Order Checker::order_of(uint32_t key) {
+  Known& known = known_orders_[key % known_orders_.size()];
+  if (known.key == key && known.events == events_) return known.order;
+  known = {events_, key, Order::All};
+  const Stamp stamp = key << 5;
+  history_.visit(stamp, [&](uint32_t number, uint32_t) {
+    const Moment& m = history_[number];
+    if (known_to_warp(m)) return true;
+    const bool is_own = m.cta == cta_->index && m.warp == warp_->number && !History::is_group(stamp);
+    known.order = is_own ? Order::Own : Order::None;
+    return false;
+  });
+  return known.order;
+}
+
+bool Checker::known_to_warp(const Moment& m) const {
+  if (m.cta == cta_->index && !(m.manner & Later) &&
+      (m.clock <= cta_->floor || (m.warp == warp_->number && m.clock <= warp_->floor)))
+    return true;
+  const auto within = [&](const Knowledge& known) {
+    return !known.empty() && (known.of(party(m.cta)) >= (m.manner & Later ? UINT32_MAX : m.clock) ||
+                              known.of(party(m.cta, m.warp)) >= m.clock);
+  };
+  return within(cta_->known) || within(warp_->known);
+}
+
 bool Checker::knows(const Moment& m, uint32_t then, uint32_t lane) const {
   const auto within = [&](const Knowledge& known) {
     return !known.empty() &&

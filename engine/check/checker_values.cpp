@@ -130,10 +130,8 @@ void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t
   } else if (f.kind == Kind::Store && f.described) {
     store_values(c, op, f);
   } else if (f.kind == Kind::Atomic) {
-    alignas(64) uint64_t address[warp_lanes];
-    functional::lane_addresses(c, op, f.base, address);
     each_of(lanes, [&](uint32_t i) {
-      const uint64_t at = functional::generic_address(f.space, address[i]);
+      const uint64_t at = generic_[i];
       if (!f.replaces && missing(c, at, f.bytes, i)) used(c, new_source(at, i), i, "combined by an atomic");
       holds(c, at, f.bytes, i, ~uint64_t{0});
     });
@@ -153,24 +151,42 @@ void Checker::values_after(Context& c, const Op& op, const OpFacts& f, uint32_t 
   }
 }
 
+/// Whether all bytes between the first and the last that the lanes access are known to hold values: enough,
+/// where they lie close together.
+bool Checker::all_hold(const Context& c, uint64_t bytes) {
+  const uint64_t first = generic_[c.first_lane()];
+  uint64_t least = first, most = first;
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const uint64_t at = (c.mask >> i) & 1 ? generic_[i] : first;
+    least = std::min(least, at);
+    most = std::max(most, at);
+  }
+  const uint64_t all = most - least + bytes;
+  if (window::is_shared(least)) {
+    const uint64_t offset = least - window::shared - c.own_shared, size = c.cta->shared_bytes();
+    return offset < size && all <= size - offset && cta_->valid.holds_all(offset, all);
+  }
+  return !window::is_local(least) && !window::is_shared(most) && !window::is_local(most) &&
+         device_.holds_all(least, all);
+}
+
 void Checker::load_values(Context& c, const Op& op, const OpFacts& f) {
   const auto& d = op.details<AccessDetail>();
   if (f.space == AccessSpace::Local) begin_local();
-  alignas(64) uint64_t address[warp_lanes];
-  functional::lane_addresses(c, op, f.base, address);
-  uint64_t gone[warp_lanes];
+  uint64_t gone[warp_lanes] = {};
   uint32_t bad = 0;
-  each_of(c.mask, [&](uint32_t i) {
-    gone[i] = missing(c, functional::generic_address(f.space, address[i]), std::min(64u, f.bytes), i);
-    bad |= uint32_t{gone[i] != 0} << i;
-  });
+  if (!all_hold(c, f.bytes))
+    each_of(c.mask, [&](uint32_t i) {
+      gone[i] = missing(c, generic_[i], std::min(64u, f.bytes), i);
+      bad |= uint32_t{gone[i] != 0} << i;
+    });
   if (!bad && !warp_->poisoned) return;
   foreseen_.valid = false;
   uint32_t source = 0;
   if (bad) {
     warp_->poisoned = everything = true;
     const auto lane = static_cast<uint32_t>(std::countr_zero(bad));
-    source = new_source(functional::generic_address(f.space, address[lane]), lane);
+    source = new_source(generic_[lane], lane);
   }
   std::byte* frame = poison_frame(c);
   for (uint32_t e = 0; e < d.elements; ++e) {
@@ -197,9 +213,22 @@ void Checker::load_values(Context& c, const Op& op, const OpFacts& f) {
 void Checker::store_values(Context& c, const Op& op, const OpFacts& f) {
   const auto& d = op.details<AccessDetail>();
   if (f.space == AccessSpace::Local) begin_local();
-  alignas(64) uint64_t address[warp_lanes];
-  functional::lane_addresses(c, op, f.base, address);
   const std::byte* frame = warp_->poisoned ? poison_frame(c) : nullptr;
+  if (!frame) {
+    if (all_hold(c, f.bytes)) return;
+    if (c.full() && functional::consecutive(generic_, f.bytes)) {
+      const uint64_t all = uint64_t{f.bytes} * warp_lanes, first = generic_[0];
+      uint64_t offset = first - window::shared;
+      if (!window::is_shared(first) && !window::is_local(first)) {
+        device_.fill(first, all);
+        return;
+      }
+      if (window::is_shared(first) && owner_of(c, offset) == cta_ && offset + all <= c.cta->shared_bytes()) {
+        cta_->valid.fill(offset, all);
+        return;
+      }
+    }
+  }
   each_of(c.mask, [&](uint32_t i) {
     uint64_t gone = 0;
     Place from = 0;
@@ -214,7 +243,7 @@ void Checker::store_values(Context& c, const Op& op, const OpFacts& f) {
           from = d.places[e];
         }
       }
-    const uint64_t at = functional::generic_address(f.space, address[i]);
+    const uint64_t at = generic_[i];
     holds(c, at, std::min(64u, f.bytes), i, ~gone);
     const uint64_t all = f.bytes < 64 ? (uint64_t{1} << f.bytes) - 1 : ~uint64_t{0};
     if (gone == all && !window::is_shared(at) && !window::is_local(at) && !is_of_heap(at))
