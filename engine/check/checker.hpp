@@ -104,6 +104,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// Asynchronous work of a warp counts as that of another warp.
   static constexpr uint32_t asynchronous = 32;
 
+  /// Lanes whose accesses are looked at together.
+  static constexpr uint32_t segment = 16, segment_mask = (1u << segment) - 1;
+
   /// A register: its place in the frame, and bytes of a lane; 0: a predicate.
   struct Operand {
     Place place = 0;
@@ -221,6 +224,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes);
   template <bool writes>
   void access_words(Context& c, const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
+  template <bool writes>
+  bool touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first);
   Words words_of_last(const Context& c) const;
   void add_read(Cell& cell, uint32_t number, uint32_t lane);
   Order order_of(uint32_t key);

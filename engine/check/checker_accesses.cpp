@@ -21,6 +21,43 @@ void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64
   }
 }
 
+/// Lanes from `first` on access cells beside each other, which were accessed alike before: looked at
+/// together. False if they were not, or if something is not ordered.
+template <bool writes>
+bool Checker::touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first) {
+  const Cell before = cells[0];
+  const uint32_t turn = (first - before.read) & 31;
+  uint32_t of_writes = 0, of_reads = 0, turns_of_writes = 0, turns = 0;  // bits that differ
+  for (uint32_t i = 0; i < segment; ++i) {
+    of_writes |= (cells[i].write ^ before.write) >> 5;
+    of_reads |= (cells[i].read ^ before.read) >> 5;
+    turns_of_writes |= (cells[i].write - first - i) & 31;
+    turns |= ((first + i - cells[i].read) ^ turn) & 31;
+  }
+  const auto order = [&](Stamp s) { return s >> 5 == 0 ? Order::All : order_of(s >> 5); };
+  const auto is_own = [&](Order known, bool same_lanes) { return known == Order::Own && same_lanes; };
+  const Order writes_order = order(before.write);
+  if (of_writes || of_reads || ((manner & Cached) && before.write)) return false;
+  if (writes_order != Order::All && !is_own(writes_order, turns_of_writes == 0)) return false;
+  const Order reads_order = order(before.read);
+  const bool follows_reads = reads_order == Order::All || is_own(reads_order, (turns | turn) == 0);
+  const Stamp now = History::stamp(number, first);
+  if constexpr (writes) {
+    if (!follows_reads) return false;
+    for (uint32_t i = 0; i < segment; ++i) cells[i] = {now + i, 0};
+    return true;
+  }
+  Cell after{before.write, now};
+  if (!follows_reads) {
+    if (turns || warp_->sees || warp_->lanes) return false;
+    after.read = before.read;
+    add_read(after, number, first);
+  }
+  const uint32_t key = after.read & ~31u;
+  for (uint32_t i = 0; i < segment; ++i) cells[i].read = key | ((after.read + i) & 31);
+  return true;
+}
+
 /// As `access` for each lane. What is in words of the page that was accessed last, and ordered after what was
 /// there, needs no more than a look at its cells.
 template <bool writes>
@@ -32,6 +69,20 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
   // What the lane before has found: keys of stamps that all lanes are after, and what became of a read.
   uint32_t writes_before = 0, reads_before = 0;
   uint32_t step_before = 0, step_turn = 0, step_result = 0, step_result_turn = 0;
+  const auto touch_segment = [&](uint32_t first) {
+    if (!is_simple || f.bytes != 4 || (lanes >> first & segment_mask) != segment_mask) return false;
+    const uint64_t at = generic[first], offset = at - words.begin;
+    uint64_t differs = at & 3;
+    for (uint32_t i = 0; i < segment; ++i) differs |= generic[first + i] ^ (at + 4 * i);
+    if (differs) return false;
+    if (offset > Page::bytes - 4 * segment) {
+      if (offset <= most) return false;
+      access(c, at, 4, first, number, f.manner);
+      words = words_of_last(c);
+      if (at - words.begin > Page::bytes - 4 * segment) return false;
+    }
+    return touch_alike<writes>(words.cells + (at - words.begin) / 4, number, f.manner, first);
+  };
   const auto touch_one = [&](uint32_t lane) {
     const uint64_t at = generic[lane], offset = at - words.begin;
     if (offset > most || (at & 3)) [[unlikely]] {
@@ -75,6 +126,8 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
     }
     std::fill(first, end, after);
   };
+  for (uint32_t first = 0; first < warp_lanes; first += segment)
+    if (touch_segment(first)) lanes &= ~(segment_mask << first);
   if constexpr (writes) {
     each_of(lanes, touch_one);
     return;
