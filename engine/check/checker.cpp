@@ -18,12 +18,15 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     ctas_.clear();
     last_ = {};
     flags_.clear();
+    phases_.clear();
+    pointers_.clear();
     history_.clear();
     ++epoch_;
     of_cta_ = nullptr;
     Code& code = code_[&grid.program()];
     if (code.facts.empty()) {
       code.facts = facts_of(grid.program());
+      code.variables = std::make_unique<Variables>(grid.program());
       for (const OpFacts& f : code.facts) code.watched.push_back(f.watch);
       code.flows.resize(code.facts.size());
     }
@@ -60,6 +63,7 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.counter = 1;
     state.floor = state.phase = 0;
     state.known.clear();
+    state.read.clear();
     state.warps.clear();
     state.warps.resize(cta.warps().size());
     for (uint32_t w = 0; w < state.warps.size(); ++w) state.warps[w].number = w;
@@ -110,7 +114,10 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
     case Kind::Atomic: {
       if (f.space == AccessSpace::Local) return;
       if (checks_.memory && (f.manner & Writes) && !constants_.empty()) require_writable(generic_, c.mask);
+      if (checks_.memory)
+        if (const Extent* variable = running_->variables->of(pc)) require_inside(*variable, f, generic_, c.mask);
       if (!checks_.race) return;
+      if (f.described) follow_pointers(c, op, f, generic_);
       if (f.manner & Strong)
         order_by_flags(f, generic_, c.mask, f.kind == Kind::Load || op.destination != place::none,
                        f.manner & Writes);

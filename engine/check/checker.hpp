@@ -18,6 +18,7 @@
 #include "check/knowledge.hpp"
 #include "check/shadow.hpp"
 #include "check/validity.hpp"
+#include "check/variables.hpp"
 #include "machine/grid.hpp"
 #include "machine/observer.hpp"
 
@@ -124,6 +125,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   };
   struct Code {
     std::vector<OpFacts> facts;
+    std::unique_ptr<Variables> variables;
+    std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
   };
@@ -133,12 +136,14 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint16_t warp = 0;
     uint8_t lane = 0;
     uint64_t cta = 0, address = 0;
+    bool is_shuffle = false;  ///< whose source lane does not take part
   };
   /// What one lane knows that its warp does not.
   struct LaneState {
     Knowledge known;
     Knowledge pending;  ///< read from flags, to be known after a fence
     Knowledge ticket;   ///< the same from atomics, to be known after a barrier as well
+    Knowledge read;     ///< whose reads have ended, as relaxed flags tell; see CtaState
     uint32_t fence_clock = 0, fence_floor = 0, fence_phase = 0;
     Scope fence_scope = Scope::Cta;
     bool fenced = false;
@@ -149,6 +154,12 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t open = 0;  ///< clock of the latest work that no group holds; 0: none
     std::deque<uint32_t> committed;
     uint32_t op = 0;  ///< of the latest work
+  };
+  /// The address of a thread's local memory, where others can load it.
+  struct Pointer {
+    uint64_t value = 0, cta = 0;
+    uint32_t op = 0, lane = 0;
+    uint16_t warp = 0;
   };
   struct WarpState {
     uint32_t number = 0, clock = 1, floor = 0;
@@ -166,6 +177,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
       uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
     };
     std::array<Recent, 64> recent;
+    std::vector<std::pair<uint32_t, Pointer>> foreign;  ///< lanes that have loaded one of another thread
+    struct Meeting {
+      uint32_t clock = 0, op = 0;
+    };
+    std::array<Meeting, warp_lanes> met;  ///< the last collective of each lane
 
     LaneState& lane(uint32_t i) {
       if (!lanes) lanes = std::make_unique<std::array<LaneState, warp_lanes>>();
@@ -184,6 +200,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t counter = 1, floor = 0, phase = 0;
     Knowledge known;
     std::vector<WarpState> warps;
+    Knowledge read;  ///< whose reads have ended, which is all that relaxed flags tell
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
@@ -194,6 +211,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// What flags, locks and mbarriers tell those who read them.
   struct Flag {
     Knowledge wide, cluster, narrow;
+    Knowledge read;  ///< whose reads have ended
     uint64_t cta = UINT64_MAX;  ///< of narrow
     uint64_t of_cluster = UINT64_MAX;
   };
@@ -218,6 +236,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint32_t moment(uint32_t op, uint8_t manner);
   bool ordered(uint32_t moment, uint32_t then, uint32_t lane);
   bool knows(const Moment& m, uint32_t then, uint32_t lane) const;
+  bool has_been_read(const Moment& m) const;
   bool may_be_together(const Moment& m, uint8_t manner) const;
   void touch(Cell& cell, uint32_t moment, uint8_t manner, uint32_t lane, uint64_t address);
   void access(Context& c, uint64_t address, uint64_t bytes, uint32_t lane, uint32_t moment, uint8_t manner);
@@ -242,8 +261,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     warp_->clock = ++cta_->counter;
     ++events_;
   }
+  void require_members(const Warp& warp, uint32_t lanes, uint32_t members, uint32_t at);
+  uint32_t defined(uint32_t lanes, const Op& op);
   Knowledge published(uint32_t lane, bool after_fence);
   Knowledge published_by_warp(uint32_t lanes);
+  Knowledge published_by_fences(uint32_t lanes);
   void learn(uint32_t lane, const Knowledge& what) {
     warp_->lane(lane).known.join(what);
     ++events_;
@@ -255,7 +277,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  uint32_t unfenced(uint32_t pc) const;
+  void require_fence(uint32_t pc);
   void accumulators(const OpFacts& f, uint32_t pc);
+  void follow_pointers(Context& c, const Op& op, const OpFacts& f, const uint64_t* generic);
+  void require_inside(const Extent& variable, const OpFacts& f, const uint64_t* generic, uint32_t lanes);
   void require_writable(const uint64_t* generic, uint32_t lanes);
   bool crossed(const Moment& m) const;
   void require_stay(Cta& cta);
@@ -308,7 +334,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint64_t next_work_ = 0;                           ///< 0: none
   std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
   std::unordered_map<uint64_t, Flag> flags_;
+  std::unordered_map<uint64_t, Pointer> pointers_;  ///< by where they are stored
   std::unordered_map<uint64_t, Phase> phases_;  ///< by mbarrier
+  uint32_t undefined_ = 0;  ///< lanes of the shuffle under way that get no value
   uint32_t at_ = 0;                             ///< the Op that was observed last
   alignas(64) uint64_t generic_[warp_lanes]{};  ///< of its lanes, if it is a load, a store or an atomic
   // The warp that executes.

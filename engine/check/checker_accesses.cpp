@@ -203,18 +203,25 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
     history_.visit(earlier, [&](uint32_t m, uint32_t then) {
       if (ordered(m, then, lane) && (!(manner & Later) || (manner & Writes) || crossed(history_[m])))
         return true;
+      if ((manner & Writes) && has_been_read(history_[m])) return true;
       const bool together = may_be_together(history_[m], manner);
       if (!together || (checks_.weak && (history_[m].manner & manner & Volatile)))
         conflict(m, then, lane, manner, address);
       return true;
     });
   };
+  // An ordinary access stays beside the strong ones that come after it for one thread, not for all.
+  const auto is_open = [&](uint32_t m, uint32_t then) {
+    if (!ordered(m, then, lane)) return true;
+    const Moment& earlier = history_[m];
+    return !(earlier.manner & Strong) &&
+           !(window::is_shared(address) && earlier.cta == cta_->index && earlier.clock <= cta_->floor);
+  };
   if (manner & Writes) {
     if (cell.write == now && cell.read == 0) return;
     check(cell.write);
     check(cell.read);
     if (manner & Strong) {
-      const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
       cell.write = history_.with(cell.write, number, lane, is_open);
     } else {
       cell.write = now;
@@ -229,7 +236,10 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
       return false;
     });
   check(cell.write);
-  add_read(cell, number, lane);
+  if ((manner & Strong) && cell.read)
+    cell.read = history_.with(cell.read, number, lane, is_open);
+  else
+    add_read(cell, number, lane);
 }
 
 void Checker::add_read(Cell& cell, uint32_t number, uint32_t lane) {
@@ -252,6 +262,82 @@ void Checker::add_read(Cell& cell, uint32_t number, uint32_t lane) {
     step = {before, turn, number, events_, result & ~31u, (result - lane) & 31};
   }
   cell.read = step.result | ((lane + step.result_turn) & 31);
+}
+
+/// Pointers to local memory must not be used by other threads, to which they mean another place.
+void Checker::follow_pointers(Context& c, const Op& op, const OpFacts& f, const uint64_t* generic) {
+  if (f.space == functional::AccessSpace::Generic && !warp_->foreign.empty())
+    each_of(c.mask, [&](uint32_t i) {
+      for (const auto& [lanes, pointer] : warp_->foreign) {
+        if (!(lanes >> i & 1) || generic[i] - pointer.value >= Page::bytes) continue;
+        Moment m;
+        m.cta = pointer.cta;
+        m.op = pointer.op;
+        m.warp = pointer.warp;
+        Finding found;
+        found.check = "race";
+        found.kind = "race-local";
+        found.detail = "a pointer to another thread's local memory is used, where it means another place";
+        found.first = describe(m, pointer.lane, Writes, 0);
+        found.first.what = "write of the pointer";
+        m.cta = cta_->index;
+        m.op = at_;
+        m.warp = static_cast<uint16_t>(warp_->number);
+        found.second = describe(m, i, f.manner, generic[i]);
+        add(std::move(found));
+        return;
+      }
+    });
+  const auto& d = op.details<AccessDetail>();
+  if (d.element_bytes != 8 || (f.kind == Kind::Load && pointers_.empty())) return;
+  for (uint32_t e = 0; e < d.elements; ++e)
+    each_of(c.mask, [&](uint32_t i) {
+      const uint64_t at = generic[i] + 8 * e;
+      if (f.kind == Kind::Store) {
+        const uint64_t value = c.lanes<const uint64_t>(d.places[e])[i];
+        if (window::is_local(value))
+          pointers_[flag_key(at)] = {value, cta_->index, at_, i, static_cast<uint16_t>(warp_->number)};
+        return;
+      }
+      const auto found = pointers_.find(flag_key(at));
+      if (found == pointers_.end()) return;
+      const Pointer& there = found->second;
+      const bool own = there.cta == cta_->index && there.warp == warp_->number && there.lane == i;
+      uint64_t value = 0;
+      std::memcpy(&value, c.generic(at, 8, static_cast<int>(i)), 8);
+      constexpr size_t most = 256;  // of the pointers that a warp has loaded
+      if (!own && value == there.value && warp_->foreign.size() < most)
+        warp_->foreign.emplace_back(1u << i, there);
+    });
+}
+
+/// An address that is made from that of a variable must lead to the variable.
+void Checker::require_inside(const Extent& variable, const OpFacts& f, const uint64_t* generic,
+                             uint32_t lanes) {
+  const uint64_t begin = variable.begin + (variable.is_shared ? window::shared : 0);
+  const uint64_t end = variable.end + (variable.is_shared ? window::shared : 0);
+  each_of(lanes, [&](uint32_t i) {
+    uint64_t at = generic[i];
+    if (variable.is_shared && !window::is_shared(at)) return;
+    if (variable.is_shared) at -= context_->own_shared;
+    if (at >= begin && at + f.bytes <= end) return;
+    if (variable.is_shared && at - window::shared >= context_->cta->shared_bytes()) return;  // a fault
+    Finding found;
+    found.check = "memory";
+    found.kind = "out-of-bounds";
+    const int64_t offset = static_cast<int64_t>(at - begin);
+    found.detail = "access of " + std::to_string(f.bytes) + " bytes " +
+                   (offset < 0 ? std::to_string(-offset) + " bytes before "
+                               : std::to_string(offset) + " bytes from the beginning of ") +
+                   "`" + std::string(variable.name) + "`, which has " +
+                   std::to_string(variable.end - variable.begin) + " bytes";
+    Moment m;
+    m.cta = cta_->index;
+    m.op = at_;
+    m.warp = static_cast<uint16_t>(warp_->number);
+    found.second = describe(m, i, f.manner, generic[i]);
+    add(std::move(found));
+  });
 }
 
 /// Stores must not lead to constant memory.

@@ -4,6 +4,7 @@
 #include "check/checker.hpp"
 #include "machine/lanes.hpp"
 #include "operations/copies.hpp"
+#include "ptx/register_allocation.hpp"
 
 namespace simt::check {
 
@@ -145,10 +146,71 @@ bool Checker::crossed(const Moment& m) const {
   return true;
 }
 
+/// The Op that writes an accumulator or an operand in registers of a product, although no wgmma.fence comes
+/// between them; UINT32_MAX if there is none in the code that leads straight to it.
+uint32_t Checker::unfenced(uint32_t pc) const {
+  const Program& program = grid_->program();
+  const functional::Origin origin = program.origins[pc];
+  const ptx::Function& function = program.module.functions[program.functions[origin.function].ptx];
+  std::set<uint32_t> wanted;
+  const ptx::Instruction& product = function.instructions[origin.instruction];
+  for (uint32_t k = 0; k < std::min<uint32_t>(2, product.operand_count); ++k) {
+    const ptx::Operand& o = function.operands[product.first_operand + k];
+    for (uint32_t p = 0; o.kind == ptx::OperandKind::Vector && p < o.part_count; ++p)
+      if (const ptx::Operand& part = function.operands[o.first_part + p];
+          part.kind == ptx::OperandKind::Register)
+        wanted.insert(part.index);
+  }
+  const auto is_target = [&](uint32_t i) {
+    return std::any_of(function.labels.begin(), function.labels.end(),
+                       [&](const ptx::Label& label) { return label.target == i; });
+  };
+  for (uint32_t i = origin.instruction; i > 0 && !is_target(i); --i) {
+    const ptx::Instruction& instruction = function.instructions[i - 1];
+    const ptx::Mnemonic& mnemonic = program.module.mnemonics[instruction.mnemonic];
+    if (mnemonic.opcode == "wgmma" && mnemonic.has("fence")) break;
+    for (const uint32_t r : ptx::access(function, program.module, i - 1).writes) {
+      if (!wanted.erase(r) || mnemonic.opcode == "wgmma") continue;
+      if (mnemonic.opcode == "mov") {  // the compiler's: what it moves counts
+        const ptx::Operand& from = function.operands[instruction.first_operand + 1];
+        if (from.kind == ptx::OperandKind::Register) wanted.insert(from.index);
+        continue;
+      }
+      const auto is_it = [&](const functional::Origin& o) {
+        return o.function == origin.function && o.instruction == i - 1;
+      };
+      return static_cast<uint32_t>(
+          std::find_if(program.origins.begin(), program.origins.end(), is_it) - program.origins.begin());
+    }
+  }
+  return UINT32_MAX;
+}
+
+/// Between ordinary accesses to registers and a product that uses them must be a wgmma.fence.
+void Checker::require_fence(uint32_t pc) {
+  if (grid_->program().is_machine_code()) return;
+  const auto [at, is_new] = running_->unfenced.try_emplace(pc, UINT32_MAX);
+  if (is_new) at->second = unfenced(pc);
+  if (at->second == UINT32_MAX) return;
+  Moment m;
+  m.cta = cta_->index;
+  m.warp = static_cast<uint16_t>(warp_->number);
+  m.op = at->second;
+  Finding found;
+  found.check = "race";
+  found.kind = "race-async";
+  found.detail = "a register that a product uses is written, and no wgmma.fence comes between";
+  found.first = describe(m, 0, Writes, 0);
+  m.op = pc;
+  found.second = describe(m, 0, Later | Writes, 0);
+  add(std::move(found));
+}
+
 /// Registers that a product is still writing are touched.
 void Checker::accumulators(const OpFacts& f, uint32_t pc) {
   const Flow& flow = flow_of(pc);
   if (f.kind == Kind::Product) {
+    require_fence(pc);
     for (const Operand& write : flow.writes) warp_->products.emplace_back(write, pc);
     everything = true;
     return;

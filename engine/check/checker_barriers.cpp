@@ -26,8 +26,9 @@ void Checker::arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, co
                static_cast<uint32_t>(&op - grid_->program().code.data()),
                request.waits,
                whole,
-               whole || running_->facts[static_cast<size_t>(&op - grid_->program().code.data())].relaxed
-                   ? Knowledge()
+               whole ? Knowledge()
+               : running_->facts[static_cast<size_t>(&op - grid_->program().code.data())].relaxed
+                   ? published_by_fences(lanes)
                    : published_by_warp(lanes)};
   tick();
   const bool of_cluster = request.cluster;
@@ -73,8 +74,10 @@ void Checker::completes(Cta& cta, uint32_t barrier) {
       for (LaneState& lane : *warp.lanes) {
         where.known.join(lane.known);
         lane.known.clear();
-        where.known.join(lane.ticket);
+        if (!checks_.weak) where.known.join(lane.ticket);
         lane.ticket.clear();
+        where.read.join(lane.read);
+        lane.read.clear();
       }
     }
     return;

@@ -67,14 +67,9 @@ void Checker::name_memory(Access& access, uint64_t generic) const {
     access.space = "shared";
     const uint64_t offset = (generic - window::shared) & window::own_shared;
     access.address = offset;
-    const functional::Program& program = grid_->program();
-    for (size_t k = 0; k < program.variables.size() && k < program.module.variables.size(); ++k) {
-      const ptx::Variable& v = program.module.variables[k];
-      if (v.space != ptx::Space::Shared || offset < program.variables[k]) continue;
-      const uint64_t in = offset - program.variables[k];
-      if (in < std::max<uint64_t>(v.size, 1) || v.size == 0)
-        access.object = std::string(v.name) + "+" + std::to_string(in);
-    }
+    const auto kernel = static_cast<uint32_t>(&grid_->kernel() - grid_->program().functions.data());
+    if (const Extent* at = running_->variables->shared_at(offset, kernel))
+      access.object = std::string(at->name) + "+" + std::to_string(offset - at->begin);
   } else if (window::is_local(generic)) {
     access.space = "local";
     access.address = generic - window::local;

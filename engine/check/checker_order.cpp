@@ -2,8 +2,11 @@
 /// flags.
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <numeric>
 
 #include "check/checker.hpp"
+#include "machine/lanes.hpp"
 
 namespace simt::check {
 
@@ -80,6 +83,12 @@ bool Checker::knows(const Moment& m, uint32_t then, uint32_t lane) const {
   return within(cta_->known) || within(warp_->known) || (warp_->lanes && within((*warp_->lanes)[lane].known));
 }
 
+/// Whether a read of another CTA has ended, as a relaxed flag has told: a value that has arrived does not
+/// change any more.
+bool Checker::has_been_read(const Moment& m) const {
+  return !(m.manner & (Writes | Later)) && cta_->read.of(party(m.cta)) >= m.clock;
+}
+
 /// Whether accesses that are not ordered are no race: both are strong, and in each other's scope.
 bool Checker::may_be_together(const Moment& m, uint8_t manner) const {
   if (!(m.manner & manner & Strong)) return false;
@@ -118,6 +127,17 @@ Knowledge Checker::published_by_warp(uint32_t lanes) {
   return all;
 }
 
+/// What relaxed arrivals tell at the barrier of a cluster: what comes before the lanes' last fences.
+Knowledge Checker::published_by_fences(uint32_t lanes) {
+  Knowledge all;
+  if (warp_->lanes)
+    each_of(lanes, [&](uint32_t i) {
+      const LaneState& lane = (*warp_->lanes)[i];
+      if (lane.fenced && lane.fence_scope != Scope::Cta) all.join(published(i, true));
+    });
+  return all;
+}
+
 void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) {
   enter(cta, warp);
   warp_->clock = std::max(warp_->clock, cta_->floor + 1);
@@ -134,6 +154,11 @@ void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const 
     found.second.what = "collective";
     add(std::move(found));
   }
+  const auto at = static_cast<uint32_t>(&op - grid_->program().code.data());
+  if (checks_.sync) require_members(warp, lanes, members, at);
+  each_of(lanes, [&](uint32_t i) { warp_->met[i] = {warp_->clock, at}; });
+  if (checks_.init && lanes != functional::full_mask && running_->facts[at].kind == Kind::Shuffle)
+    undefined_ = lanes & ~defined(lanes, op);
   if ((warp.alive() & ~lanes) == 0) {
     warp_->floor = warp_->clock;
     if (warp_->lanes)
@@ -156,6 +181,51 @@ void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const 
     });
   }
   tick();
+}
+
+/// Lanes that a mask names may have ended, but not have gone elsewhere to meet others.
+void Checker::require_members(const Warp& warp, uint32_t lanes, uint32_t members, uint32_t at) {
+  each_of(members & ~lanes & warp.lanes(), [&](uint32_t gone) {
+    const uint32_t clock = warp_->met[gone].clock;
+    bool is_known = clock <= warp_->floor;
+    if (warp_->sees) each_of(lanes, [&](uint32_t i) { is_known |= (*warp_->sees)[i][gone] >= clock; });
+    if (is_known) return;
+    Finding found;
+    found.check = "sync";
+    found.kind = "mask";
+    found.detail = "a lane that the mask " + functional::hex(members) + " names goes elsewhere, and ends";
+    Moment m;
+    m.cta = cta_->index;
+    m.warp = static_cast<uint16_t>(warp_->number);
+    m.op = warp_->met[gone].op;
+    found.first = describe(m, gone, 0, 0);
+    m.op = at;
+    found.second = describe(m, static_cast<uint32_t>(std::countr_zero(lanes)), 0, 0);
+    found.first.what = found.second.what = "collective";
+    add(std::move(found));
+  });
+}
+
+/// Those of the lanes of a shuffle that read from one of them.
+uint32_t Checker::defined(uint32_t lanes, const Op& op) {
+  if (op.a >> functional::place::bank_shift != 0) return lanes;
+  const Program& program = grid_->program();
+  const size_t bytes = program.functions[program.origins[static_cast<size_t>(&op - program.code.data())].function].frame_bytes;
+  std::vector<functional::Line> frame(bytes / sizeof(functional::Line) + 1);
+  auto* const copy = reinterpret_cast<std::byte*>(frame.data());
+  std::memcpy(copy, context_->banks[0], bytes);
+  Context shadow = *context_;
+  shadow.banks[0] = copy;
+  shadow.record = nullptr;
+  shadow.observer = nullptr;
+  shadow.mask = lanes;
+  uint32_t* const numbers = shadow.lanes<uint32_t>(op.a);
+  std::iota(numbers, numbers + warp_lanes, 0u);
+  op.run(shadow, op);
+  const uint32_t* const from = shadow.lanes<const uint32_t>(op.destination);
+  uint32_t found = 0;
+  each_of(lanes, [&](uint32_t i) { found |= (lanes >> from[i] & 1) << i; });
+  return found;
 }
 
 void Checker::fence(const OpFacts& f, uint32_t lanes) {
@@ -204,6 +274,7 @@ void Checker::order_by_flags(const OpFacts& f, const uint64_t* generic, uint32_t
         if (f.scope != Scope::Cta && flag.of_cluster == cta_->index / grid_->cluster_size())
           to.join(flag.cluster);
         if (flag.cta == cta_->index) to.join(flag.narrow);
+        lane.read.join(flag.read);
         ++events_;
       }
     }
@@ -211,7 +282,15 @@ void Checker::order_by_flags(const OpFacts& f, const uint64_t* generic, uint32_t
     const bool fenced = warp_->lanes && (*warp_->lanes)[i].fenced;
     const bool adds = f.kind == Kind::Atomic;
     if (!f.releases && !fenced) {
-      if (!adds) flags_.erase(key);
+      if (adds) return;
+      if (window::is_shared(generic[i]) || (cta_->floor == 0 && cta_->known.empty())) {
+        flags_.erase(key);
+        return;
+      }
+      Flag& flag = flags_[key] = {};
+      flag.read = cta_->known;
+      flag.read.join(cta_->read);
+      flag.read.raise(party(cta_->index), cta_->floor);
       return;
     }
     has_published = true;
@@ -219,6 +298,8 @@ void Checker::order_by_flags(const OpFacts& f, const uint64_t* generic, uint32_t
     const Scope scope = f.releases ? f.scope : std::min(f.scope, (*warp_->lanes)[i].fence_scope);
     Flag& flag = flags_[key];
     if (!adds) flag = {};
+    flag.read.join(what);
+    flag.read.join(cta_->read);
     const uint64_t cluster = cta_->index / grid_->cluster_size();
     if (flag.cta != cta_->index) flag.narrow.clear();
     flag.cta = cta_->index;

@@ -83,19 +83,23 @@ void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) 
   if (source >= sources_.size()) return;
   const Source& s = sources_[source];
   Finding found;
-  found.check = "init";
+  found.check = s.is_shuffle ? "sync" : "init";
   const bool shared = window::is_shared(s.address);
   uint64_t offset = s.address - window::shared;
   const bool own = !shared || c.is_own(offset);
-  found.kind = shared                        ? own ? "uninitialised-shared" : "uninitialised-cluster"
+  found.kind = s.is_shuffle                  ? "mask"
+               : shared                      ? own ? "uninitialised-shared" : "uninitialised-cluster"
                : window::is_local(s.address) ? "uninitialised-local"
                                              : "uninitialised-global";
-  found.detail = std::string("a value that nobody has written is ") + how;
+  found.detail = (s.is_shuffle ? "a value from a lane that does not take part in the shuffle is "
+                               : "a value that nobody has written is ") +
+                 std::string(how);
   Moment then;
   then.cta = s.cta;
   then.op = s.op;
   then.warp = s.warp;
   found.first = describe(then, s.lane, 0, s.address);
+  if (s.is_shuffle) found.first.what = "shuffle";
   Moment now;
   now.cta = cta_->index;
   now.op = at_;
@@ -143,12 +147,17 @@ void Checker::values_after(Context& c, const Op& op, const OpFacts& f, uint32_t 
     load_tiles(c, op);
     return;
   }
-  if (!warp_->poisoned || !foreseen_.valid) return;
-  const Flow& flow = flow_of(pc);
-  if (flow.last) {
-    settle(c, op, flow);
+  if (warp_->poisoned && foreseen_.valid && flow_of(pc).last) {
+    settle(c, op, flow_of(pc));
     foreseen_.valid = false;
   }
+  if (f.kind != Kind::Shuffle || !undefined_) return;
+  warp_->poisoned = everything = true;
+  const auto lane = static_cast<uint32_t>(std::countr_zero(undefined_));
+  source_of(c, op.destination) = new_source(0, lane);
+  sources_.back().is_shuffle = true;
+  poison(c, {op.destination, 4}, undefined_, undefined_);
+  undefined_ = 0;
 }
 
 /// Whether all bytes between the first and the last that the lanes access are known to hold values: enough,

@@ -116,6 +116,8 @@ void find_ptx(const Words& words, const Program& program, uint32_t at, OpFacts& 
     }
   } else if (opcode == "bar" || opcode == "barrier") {
     f.kind = Kind::Barrier;
+  } else if (opcode == "shfl") {
+    f.kind = Kind::Shuffle;
   } else if (opcode == "mbarrier") {
     f.kind = Kind::Mbarrier;
     f.bytes = 8;
@@ -216,6 +218,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
     if (f.kind == Kind::Recorded || f.kind == Kind::RecordedStore) {
       f.watch = Observer::After;
       if (f.kind == Kind::RecordedStore) f.manner |= Writes;
+    } else if (f.kind == Kind::Shuffle) {
+      f.watch = Observer::After;
     } else if (f.kind == Kind::Mbarrier) {
       f.watch = Observer::Before | Observer::After;
     } else if (f.kind != Kind::None) {

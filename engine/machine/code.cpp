@@ -44,7 +44,8 @@ std::string_view Program::called_function(uint32_t op) const {
 
 std::string Program::text(uint32_t op) const {
   if (is_machine_code()) return listing.lines[origins[op].instruction].text;
-  return ptx::line_text(module, instruction(op).line);
+  const ptx::Instruction& at = instruction(op);
+  return module.text->substr(at.begin, at.end - at.begin);
 }
 
 }  // namespace simt::functional
