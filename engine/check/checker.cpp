@@ -64,6 +64,7 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.floor = state.phase = 0;
     state.known.clear();
     state.read.clear();
+    state.ticket.clear();
     state.warps.clear();
     state.warps.resize(cta.warps().size());
     for (uint32_t w = 0; w < state.warps.size(); ++w) state.warps[w].number = w;

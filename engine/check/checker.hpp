@@ -200,7 +200,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t counter = 1, floor = 0, phase = 0;
     Knowledge known;
     std::vector<WarpState> warps;
-    Knowledge read;  ///< whose reads have ended, which is all that relaxed flags tell
+    Knowledge ticket;  ///< to be known after a fence
+    Knowledge read;    ///< whose reads have ended, which is all that relaxed flags tell
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
@@ -211,7 +212,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// What flags, locks and mbarriers tell those who read them.
   struct Flag {
     Knowledge wide, cluster, narrow;
-    Knowledge read;  ///< whose reads have ended
+    Knowledge read;             ///< whose reads have ended
     uint64_t cta = UINT64_MAX;  ///< of narrow
     uint64_t of_cluster = UINT64_MAX;
   };

@@ -179,8 +179,8 @@ uint32_t Checker::unfenced(uint32_t pc) const {
       const auto is_it = [&](const functional::Origin& o) {
         return o.function == origin.function && o.instruction == i - 1;
       };
-      return static_cast<uint32_t>(
-          std::find_if(program.origins.begin(), program.origins.end(), is_it) - program.origins.begin());
+      return static_cast<uint32_t>(std::find_if(program.origins.begin(), program.origins.end(), is_it) -
+                                   program.origins.begin());
     }
   }
   return UINT32_MAX;

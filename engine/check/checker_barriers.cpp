@@ -74,7 +74,7 @@ void Checker::completes(Cta& cta, uint32_t barrier) {
       for (LaneState& lane : *warp.lanes) {
         where.known.join(lane.known);
         lane.known.clear();
-        if (!checks_.weak) where.known.join(lane.ticket);
+        (checks_.weak ? where.ticket : where.known).join(lane.ticket);
         lane.ticket.clear();
         where.read.join(lane.read);
         lane.read.clear();

@@ -210,7 +210,8 @@ void Checker::require_members(const Warp& warp, uint32_t lanes, uint32_t members
 uint32_t Checker::defined(uint32_t lanes, const Op& op) {
   if (op.a >> functional::place::bank_shift != 0) return lanes;
   const Program& program = grid_->program();
-  const size_t bytes = program.functions[program.origins[static_cast<size_t>(&op - program.code.data())].function].frame_bytes;
+  const size_t bytes =
+      program.functions[program.origins[static_cast<size_t>(&op - program.code.data())].function].frame_bytes;
   std::vector<functional::Line> frame(bytes / sizeof(functional::Line) + 1);
   auto* const copy = reinterpret_cast<std::byte*>(frame.data());
   std::memcpy(copy, context_->banks[0], bytes);
@@ -241,6 +242,7 @@ void Checker::fence(const OpFacts& f, uint32_t lanes) {
     }
     lane.known.join(lane.pending);
     lane.known.join(lane.ticket);
+    lane.known.join(cta_->ticket);
     lane.pending.clear();
     lane.ticket.clear();
   });

@@ -53,7 +53,8 @@ Variables::Variables(const Program& program) : program_(program) {
 
 void Variables::add(const ptx::Variable& variable, uint64_t begin, uint32_t function) {
   const bool is_shared = variable.space == ptx::Space::Shared;
-  const bool known = is_shared ? begin < UINT32_MAX : variable.space == ptx::Space::Global && begin < UINT64_MAX;
+  const bool known =
+      is_shared ? begin < UINT32_MAX : variable.space == ptx::Space::Global && begin < UINT64_MAX;
   if (!known || variable.size == 0) return;
   all_.push_back({variable.name, begin, begin + variable.size, is_shared, function});
 }
@@ -136,7 +137,8 @@ void Variables::trace(const Program& program, uint32_t number_of_function) {
   const auto result_of = [&](const ptx::Instruction& instruction) -> Value {
     const std::string_view name = module.mnemonics[instruction.mnemonic].opcode;
     const auto operand = [&](uint32_t k) {
-      return k < instruction.operand_count ? value_of(function.operands[instruction.first_operand + k]) : number;
+      return k < instruction.operand_count ? value_of(function.operands[instruction.first_operand + k])
+                                           : number;
     };
     if (name == "mov" || name == "cvta" || name == "cvt") return operand(1);
     if (name == "add" || name == "or" || name == "and") return sum(operand(1), operand(2));
