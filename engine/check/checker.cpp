@@ -116,7 +116,8 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       if (f.space == AccessSpace::Local) return;
       if (checks_.memory && (f.manner & Writes) && !constants_.empty()) require_writable(generic_, c.mask);
       if (checks_.memory)
-        if (const Extent* variable = running_->variables->of(pc)) require_inside(*variable, f, generic_, c.mask);
+        if (const Extent* variable = running_->variables->of(pc))
+          require_inside(*variable, f, generic_, c.mask);
       if (!checks_.race) return;
       if (f.described) follow_pointers(c, op, f, generic_);
       if (f.manner & Strong)

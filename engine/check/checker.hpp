@@ -336,10 +336,10 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
   std::unordered_map<uint64_t, Flag> flags_;
   std::unordered_map<uint64_t, Pointer> pointers_;  ///< by where they are stored
-  std::unordered_map<uint64_t, Phase> phases_;  ///< by mbarrier
-  uint32_t undefined_ = 0;  ///< lanes of the shuffle under way that get no value
-  uint32_t at_ = 0;                             ///< the Op that was observed last
-  alignas(64) uint64_t generic_[warp_lanes]{};  ///< of its lanes, if it is a load, a store or an atomic
+  std::unordered_map<uint64_t, Phase> phases_;      ///< by mbarrier
+  uint32_t undefined_ = 0;                          ///< lanes of the shuffle under way that get no value
+  uint32_t at_ = 0;                                 ///< the Op that was observed last
+  alignas(64) uint64_t generic_[warp_lanes]{};      ///< of its lanes, if it is a load, a store or an atomic
   // The warp that executes.
   const Cta* of_cta_ = nullptr;
   const Warp* of_warp_ = nullptr;
