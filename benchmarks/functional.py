@@ -1,15 +1,17 @@
 """Executed programs: speed without timing, with it against the same kernel from a trace, and memory.
 
-python benchmarks/functional.py [--code sass] [KERNEL ...]
+python benchmarks/functional.py [--code sass] [--check] [KERNEL ...]
 
 Speed is thread instructions (of PTX, or of machine code) a second of processor time, which other processes
 disturb less than the wall clock does. Of machine code, it is also given relative to that of PTX, and
-so is the time that the kernel takes.
+so is the time that the kernel takes. With --check, only what `simt check` costs: processor time relative to that
+without, in turns, and its memory relative to the device memory that the kernel touches.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import resource
 import tempfile
 import time
@@ -111,6 +113,29 @@ def timed(case: Case, gpu_name: str, code: Code) -> Timed:
     return Timed(executed, traced, gpu.launches[0].cycles, replayed.launches[0].cycles)
 
 
+def cost_of_checks(case: Case, code: Code) -> tuple[float, float]:
+    """Processor time of a checked launch over that of one without, the best of five each, and bytes of shadow memory
+    over those of the arrays."""
+    best = {}
+    ready = {}
+    for check in (False, True):
+        gpu = simt.GPU("h100", functional=True, threads=1, code=code, check=check)
+        module, given = gpu.compile(SOURCE), arrays(gpu, case, case.timed_n)
+        ready[check] = gpu, module, given
+        case.launch(module, given, case.timed_n)  # what a first launch prepares is not counted
+        best[check] = math.inf
+    for _ in range(5):
+        for check, (_, module, given) in ready.items():
+            start = time.process_time()
+            case.launch(module, given, case.timed_n)
+            best[check] = min(best[check], time.process_time() - start)
+    gpu, _, given = ready[True]
+    assert gpu.checking is not None
+    assert not gpu.findings()
+    touched = given if case.square or case is CASES["vecadd"] else given[: 2 if case is CASES["saxpy"] else 1]
+    return best[True] / best[False], gpu.checking.native.shadow_bytes / sum(each.nbytes for each in touched)
+
+
 def memory() -> tuple[float, float]:
     """Megabytes that a program of many CTAs allocates, and by how much the process grew meanwhile."""
     gpu = simt.GPU("h100", functional=True)
@@ -124,14 +149,27 @@ def memory() -> tuple[float, float]:
     return 3 * 4 * n / 2**20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
 
 
+def print_cost_of_checks(names: list[str], code: Code) -> None:
+    ratios = []
+    for name in names:
+        took, space = cost_of_checks(CASES[name], code)
+        ratios.append(took)
+        print(f"{name:16} {took:5.2f} times the time without, {space:.2f} times its memory", flush=True)
+    print(f"{'geometric mean':16} {math.exp(sum(map(math.log, ratios)) / len(ratios)):5.2f} (target 5)")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--code", choices=get_args(Code), default="ptx")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(CASES))
+    options = parser.parse_args()
+    if options.check:
+        print_cost_of_checks(options.kernels, options.code)
+        return
     allocated, grown = memory()  # first, while the peak so far is small
     print(f"memory: {allocated:.0f} MB allocated, {grown:.0f} MB more in use ({grown / allocated:.2f} times)")
     print("kernel            M thread instr.   M/s one thread (target)   2 threads")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--code", choices=get_args(Code), default="ptx")
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL", default=list(CASES))
-    options = parser.parse_args()
     for name in options.kernels:
         case = CASES[name]
         count, processor, _ = speed(case, 1, options.code)

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "check/knowledge.hpp"
 #include "check/shadow.hpp"
 #include "check/validity.hpp"
+#include "check/variables.hpp"
 #include "machine/grid.hpp"
 #include "machine/observer.hpp"
 
@@ -28,6 +30,12 @@ using functional::Cta;
 using functional::Grid;
 using functional::Warp;
 using functional::warp_lanes;
+
+/// Calls f(lane) for the lanes.
+template <class F>
+void each_of(uint32_t lanes, F f) {
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) f(static_cast<uint32_t>(std::countr_zero(rest)));
+}
 
 /// What to look for.
 struct Checks {
@@ -97,6 +105,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// Asynchronous work of a warp counts as that of another warp.
   static constexpr uint32_t asynchronous = 32;
 
+  /// Lanes whose accesses are looked at together.
+  static constexpr uint32_t segment = 16, segment_mask = (1u << segment) - 1;
+
   /// A register: its place in the frame, and bytes of a lane; 0: a predicate.
   struct Operand {
     Place place = 0;
@@ -114,6 +125,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   };
   struct Code {
     std::vector<OpFacts> facts;
+    std::unique_ptr<Variables> variables;
+    std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
   };
@@ -123,12 +136,14 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint16_t warp = 0;
     uint8_t lane = 0;
     uint64_t cta = 0, address = 0;
+    bool is_shuffle = false;  ///< whose source lane does not take part
   };
   /// What one lane knows that its warp does not.
   struct LaneState {
     Knowledge known;
     Knowledge pending;  ///< read from flags, to be known after a fence
     Knowledge ticket;   ///< the same from atomics, to be known after a barrier as well
+    Knowledge read;     ///< whose reads have ended, as relaxed flags tell; see CtaState
     uint32_t fence_clock = 0, fence_floor = 0, fence_phase = 0;
     Scope fence_scope = Scope::Cta;
     bool fenced = false;
@@ -139,6 +154,12 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t open = 0;  ///< clock of the latest work that no group holds; 0: none
     std::deque<uint32_t> committed;
     uint32_t op = 0;  ///< of the latest work
+  };
+  /// The address of a thread's local memory, where others can load it.
+  struct Pointer {
+    uint64_t value = 0, cta = 0;
+    uint32_t op = 0, lane = 0;
+    uint16_t warp = 0;
   };
   struct WarpState {
     uint32_t number = 0, clock = 1, floor = 0;
@@ -156,6 +177,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
       uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
     };
     std::array<Recent, 64> recent;
+    std::vector<std::pair<uint32_t, Pointer>> foreign;  ///< lanes that have loaded one of another thread
+    struct Meeting {
+      uint32_t clock = 0, op = 0;
+    };
+    std::array<Meeting, warp_lanes> met;  ///< the last collective of each lane
 
     LaneState& lane(uint32_t i) {
       if (!lanes) lanes = std::make_unique<std::array<LaneState, warp_lanes>>();
@@ -174,6 +200,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t counter = 1, floor = 0, phase = 0;
     Knowledge known;
     std::vector<WarpState> warps;
+    Knowledge ticket;  ///< to be known after a fence
+    Knowledge read;    ///< whose reads have ended, which is all that relaxed flags tell
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
@@ -184,6 +212,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// What flags, locks and mbarriers tell those who read them.
   struct Flag {
     Knowledge wide, cluster, narrow;
+    Knowledge read;             ///< whose reads have ended
     uint64_t cta = UINT64_MAX;  ///< of narrow
     uint64_t of_cluster = UINT64_MAX;
   };
@@ -193,16 +222,39 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Knowledge pending, complete;
   };
 
+  /// Of what a stamp without its lane names: whether it is ordered before all lanes of the warp, or before
+  /// the lane that did it only.
+  enum class Order : uint8_t { None, All, Own };
+  /// Cells of a page, by word, and the generic address of the first.
+  struct Words {
+    uint64_t begin = uint64_t{1} << 63;
+    Cell* cells = nullptr;
+  };
+
   CtaState& state_of(Cta& cta);
   WarpState& enter(Cta& cta, const Warp& warp);
   void enter(Context& c) { enter(*c.cta, *c.warp); }
   uint32_t moment(uint32_t op, uint8_t manner);
   bool ordered(uint32_t moment, uint32_t then, uint32_t lane);
   bool knows(const Moment& m, uint32_t then, uint32_t lane) const;
+  bool has_been_read(const Moment& m) const;
   bool may_be_together(const Moment& m, uint8_t manner) const;
   void touch(Cell& cell, uint32_t moment, uint8_t manner, uint32_t lane, uint64_t address);
   void access(Context& c, uint64_t address, uint64_t bytes, uint32_t lane, uint32_t moment, uint8_t manner);
   void access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes);
+  template <bool writes>
+  void access_words(Context& c, const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
+  template <bool writes>
+  bool touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first);
+  Words words_of_last(const Context& c) const;
+  void add_read(Cell& cell, uint32_t number, uint32_t lane);
+  Order order_of(uint32_t key);
+  bool is_behind(Stamp s, uint32_t lane) {
+    if (s == 0) return true;
+    const Order order = order_of(s >> 5);
+    return order == Order::All || (order == Order::Own && (s & 31) == lane);
+  }
+  bool known_to_warp(const Moment& m) const;
   void conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address);
   bool writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address);
 
@@ -210,8 +262,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     warp_->clock = ++cta_->counter;
     ++events_;
   }
+  void require_members(const Warp& warp, uint32_t lanes, uint32_t members, uint32_t at);
+  uint32_t defined(uint32_t lanes, const Op& op);
   Knowledge published(uint32_t lane, bool after_fence);
   Knowledge published_by_warp(uint32_t lanes);
+  Knowledge published_by_fences(uint32_t lanes);
   void learn(uint32_t lane, const Knowledge& what) {
     warp_->lane(lane).known.join(what);
     ++events_;
@@ -223,7 +278,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  uint32_t unfenced(uint32_t pc) const;
+  void require_fence(uint32_t pc);
   void accumulators(const OpFacts& f, uint32_t pc);
+  void follow_pointers(Context& c, const Op& op, const OpFacts& f, const uint64_t* generic);
+  void require_inside(const Extent& variable, const OpFacts& f, const uint64_t* generic, uint32_t lanes);
   void require_writable(const uint64_t* generic, uint32_t lanes);
   bool crossed(const Moment& m) const;
   void require_stay(Cta& cta);
@@ -252,6 +311,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void load_values(Context& c, const Op& op, const OpFacts& f);
   void store_values(Context& c, const Op& op, const OpFacts& f);
+  bool all_hold(const Context& c, uint64_t bytes);
   bool is_of_heap(uint64_t address) const;
   void load_tiles(Context& c, const Op& op);
   void begin_local();
@@ -275,8 +335,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint64_t next_work_ = 0;                           ///< 0: none
   std::unordered_map<const Cta*, std::unique_ptr<CtaState>> ctas_;
   std::unordered_map<uint64_t, Flag> flags_;
-  std::unordered_map<uint64_t, Phase> phases_;  ///< by mbarrier
-  uint32_t at_ = 0;                             ///< the Op that was observed last
+  std::unordered_map<uint64_t, Pointer> pointers_;  ///< by where they are stored
+  std::unordered_map<uint64_t, Phase> phases_;      ///< by mbarrier
+  uint32_t undefined_ = 0;                          ///< lanes of the shuffle under way that get no value
+  uint32_t at_ = 0;                                 ///< the Op that was observed last
+  alignas(64) uint64_t generic_[warp_lanes]{};      ///< of its lanes, if it is a load, a store or an atomic
   // The warp that executes.
   const Cta* of_cta_ = nullptr;
   const Warp* of_warp_ = nullptr;
@@ -284,6 +347,12 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   CtaState* cta_ = nullptr;
   WarpState* warp_ = nullptr;
   uint64_t events_ = 0;  ///< of knowledge: what was found ordered stays so until the warp changes
+  struct Known {
+    uint64_t events = 0;
+    uint32_t key = 0;
+    Order order = Order::None;
+  };
+  std::array<Known, 256> known_orders_{};
   uint32_t ordered_moment_ = 0;
   uint64_t ordered_at_ = UINT64_MAX;
 

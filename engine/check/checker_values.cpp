@@ -1,5 +1,5 @@
-/// Which memory and registers hold values that somebody has written. A register's bits without a value are
-/// kept in a copy of the warp's frames; what is copied stays without a value, and only its use is reported.
+/// Which memory holds values that somebody has written: what is copied stays without a value, and only its
+/// use is reported.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -10,7 +10,6 @@
 #include "operations/copies.hpp"
 #include "operations/memory_access.hpp"
 #include "operations/tiles.hpp"
-#include "ptx/register_allocation.hpp"
 
 namespace simt::check {
 
@@ -23,264 +22,11 @@ namespace window = functional::window;
 
 namespace {
 
-template <class F>
-void each_lane_of(uint32_t lanes, F f) {
-  for (uint32_t rest = lanes; rest; rest &= rest - 1) f(static_cast<uint32_t>(std::countr_zero(rest)));
-}
-
 bool is_register(Place p) {
   return p != place::none && p >> place::bank_shift == 0;
 }
 
 }  // namespace
-
-/// The registers of an instruction of PTX, and how its result depends on them.
-const Checker::Flow& Checker::flow_of(uint32_t pc) {
-  auto& found = running_->flows[pc];
-  if (found) return *found;
-  found = std::make_unique<Flow>();
-  Flow& flow = *found;
-  const Program& program = grid_->program();
-  if (program.is_machine_code()) return flow;
-  const functional::Origin origin = program.origins[pc];
-  const functional::FunctionCode& code = program.functions[origin.function];
-  const ptx::Function& function = program.module.functions[code.ptx];
-  if (origin.instruction >= function.instructions.size() || pc < code.body) return flow;
-  const auto same = [&](uint32_t at) {
-    return at < program.origins.size() && program.origins[at].function == origin.function &&
-           program.origins[at].instruction == origin.instruction;
-  };
-  flow.first = pc == 0 || !same(pc - 1);
-  flow.last = !same(pc + 1);
-  const auto operand = [&](uint32_t r) {
-    const ptx::RegisterDeclaration& declared = function.registers[r];
-    const uint32_t at = code.places[r];
-    if (declared.type == ptx::Type::Pred) return Operand{code.registers * place::register_bytes + 4 * at, 0};
-    return Operand{at * place::register_bytes, std::max(4u, ptx::bytes(declared.type))};
-  };
-  const ptx::Access access = ptx::access(function, program.module, origin.instruction);
-  const ptx::Instruction& instruction = function.instructions[origin.instruction];
-  for (const uint32_t r : access.reads)
-    if (static_cast<int32_t>(r) != instruction.guard && code.places[r] != UINT32_MAX)
-      flow.reads.push_back(operand(r));
-  for (const uint32_t r : access.writes)
-    if (code.places[r] != UINT32_MAX) flow.writes.push_back(operand(r));
-  const ptx::Mnemonic& mnemonic = program.module.mnemonics[instruction.mnemonic];
-  const std::string_view name = mnemonic.opcode;
-  const auto register_of = [&](uint32_t k) -> int64_t {
-    if (k >= instruction.operand_count) return -1;
-    const ptx::Operand& o = function.operands[instruction.first_operand + k];
-    return o.kind == ptx::OperandKind::Register ? int64_t{o.index} : -1;
-  };
-  const auto real = [&](uint32_t k) {
-    if (const int64_t r = register_of(k); r >= 0) flow.real.push_back(operand(static_cast<uint32_t>(r)));
-  };
-  const bool simple = flow.first && flow.last;
-  const bool whole_numbers = !mnemonic.has("f32") && !mnemonic.has("f64") && !mnemonic.has("f16") &&
-                             !mnemonic.has("bf16") && !mnemonic.has("f16x2");
-  if (name == "mov" || (name == "cvt" && simple && whole_numbers && !mnemonic.has("sat")) || name == "cvta") {
-    flow.transfer = Transfer::Copy;
-  } else if (name == "selp" && simple) {
-    flow.transfer = Transfer::Copy;
-    real(3);
-  } else if ((name == "shl" || name == "shr" || name == "bfe") && simple) {
-    flow.transfer = Transfer::Copy;
-    flow.keeps_constants = true;
-    for (uint32_t k = 2; k < instruction.operand_count; ++k) real(k);
-  } else if ((name == "prmt" || name == "shf") && simple) {
-    flow.transfer = Transfer::Copy;
-    flow.keeps_constants = true;
-    real(3);
-  } else if (name == "shfl" && simple) {
-    flow.transfer = Transfer::Copy;
-    flow.keeps_constants = true;
-    for (uint32_t k = 2; k < instruction.operand_count; ++k) real(k);
-  } else if (name == "and" && simple) {
-    flow.transfer = Transfer::And;
-    flow.keeps_constants = true;
-  } else if (name == "or" && simple) {
-    flow.transfer = Transfer::Copy;
-  } else if (name == "mma" && mnemonic.has("m16n8k16") + mnemonic.has("m16n8k8") + mnemonic.has("m16n8k32")) {
-    flow.transfer = Transfer::Product;
-    const auto part = [&](uint32_t k, std::vector<Operand>& to) {
-      const ptx::Operand& o = function.operands[instruction.first_operand + k];
-      for (uint32_t p = 0; p < std::max(1u, o.part_count); ++p) {
-        const ptx::Operand& each = o.part_count ? function.operands[o.first_part + p] : o;
-        if (each.kind == ptx::OperandKind::Register) to.push_back(operand(each.index));
-      }
-    };
-    for (uint32_t k = 0; k < 4; ++k) part(k, flow.parts[k]);
-  }
-  return flow;
-}
-
-std::byte* Checker::poison_frame(Context& c) {
-  const auto offset = static_cast<size_t>(c.banks[0] - c.warp->frame_at(0));
-  const Program& program = grid_->program();
-  const size_t wanted = offset + program.functions[program.origins[at_].function].frame_bytes + 64;
-  if (warp_->poison.size() < wanted) {
-    warp_->poison.resize(wanted);
-    warp_->sources.resize(wanted / place::register_bytes + 1);
-  }
-  return warp_->poison.data() + offset;
-}
-
-uint32_t& Checker::source_of(Context& c, Place p) {
-  poison_frame(c);
-  const auto offset = static_cast<size_t>(c.banks[0] - c.warp->frame_at(0));
-  return warp_->sources[(offset + p) / place::register_bytes];
-}
-
-/// Lanes of which any bit of a register holds no value.
-uint32_t Checker::poisoned(Context& c, const Operand& operand) {
-  const std::byte* at = poison_frame(c) + operand.place;
-  uint32_t lanes = 0;
-  if (operand.bytes == 0) {
-    std::memcpy(&lanes, at, sizeof lanes);
-    return lanes;
-  }
-  const uint32_t rows = operand.bytes > 8 ? 2 : 1, bytes = operand.bytes / rows;
-  for (uint32_t r = 0; r < rows; ++r)
-    for (uint32_t i = 0; i < warp_lanes; ++i) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, at + r * 2 * place::register_bytes + i * bytes, bytes);
-      lanes |= uint32_t{bits != 0} << i;
-    }
-  return lanes;
-}
-
-void Checker::poison(Context& c, const Operand& operand, uint32_t lanes, uint32_t bad) {
-  std::byte* at = poison_frame(c) + operand.place;
-  if (operand.bytes == 0) {
-    uint32_t bits;
-    std::memcpy(&bits, at, sizeof bits);
-    bits = (bits & ~lanes) | (bad & lanes);
-    std::memcpy(at, &bits, sizeof bits);
-    return;
-  }
-  const uint32_t rows = operand.bytes > 8 ? 2 : 1, bytes = operand.bytes / rows;
-  for (uint32_t r = 0; r < rows; ++r)
-    each_lane_of(lanes, [&](uint32_t i) {
-      std::memset(at + r * 2 * place::register_bytes + i * bytes, bad >> i & 1 ? 0xff : 0, bytes);
-    });
-}
-
-bool Checker::same_instruction(uint32_t at) const {
-  const functional::Origin &a = grid_->program().origins[at], &b = grid_->program().origins[at_];
-  return a.function == b.function && a.instruction == b.instruction;
-}
-
-/// What the instruction's results will be without a value, kept until it has been executed.
-void Checker::foresee(Context& c, const Flow& flow) {
-  foreseen_.valid = false;
-  if (!flow.first || flow.writes.empty()) return;
-  uint32_t bad = 0, source = 0;
-  uint32_t count = 0;
-  for (const Operand& read : flow.reads)
-    if (const uint32_t lanes = poisoned(c, read) & c.mask) {
-      bad |= lanes;
-      if (count++ == 0) source = source_of(c, read.place);
-    }
-  foreseen_ = {true, false, bad, source, {}, {}};
-  if (bad == 0 || flow.transfer == Transfer::Any) return;
-  const std::byte* frame = poison_frame(c);
-  const Program& program = grid_->program();
-  const size_t bytes = program.functions[program.origins[at_].function].frame_bytes;
-  if (flow.transfer == Transfer::Product) {
-    product(c, flow);
-    return;
-  }
-  if (flow.transfer == Transfer::And && count > 1) return;
-  // The same handler moves the bits that say what has no value, where only operands that say how are real.
-  foreseen_.frame.assign(bytes + sizeof(functional::Line), std::byte{});
-  auto* const aligned = reinterpret_cast<std::byte*>(
-      (reinterpret_cast<uintptr_t>(foreseen_.frame.data()) + 63) & ~uintptr_t{63});
-  std::memcpy(aligned, frame, bytes);
-  const auto keep = [&](const Operand& operand) {
-    const size_t size = operand.bytes == 0 ? 4 : warp_lanes * operand.bytes;
-    std::memcpy(aligned + operand.place, c.banks[0] + operand.place, size);
-  };
-  uint32_t unknown = 0;
-  for (const Operand& operand : flow.real) {
-    unknown |= poisoned(c, operand);
-    keep(operand);
-  }
-  if (flow.transfer == Transfer::And)
-    for (const Operand& read : flow.reads)
-      if (!(poisoned(c, read) & c.mask)) keep(read);
-  if (unknown & c.mask) return;
-  Context shadow = c;
-  shadow.banks[0] = aligned;
-  if (!flow.keeps_constants) {
-    zeros_.assign((program.constants.size() + 64) * sizeof(functional::Line), std::byte{});
-    shadow.banks[1] =
-        reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(zeros_.data()) + 63) & ~uintptr_t{63});
-    shadow.banks[2] = shadow.banks[3] = shadow.banks[1];
-  }
-  shadow.record = nullptr;
-  shadow.observer = nullptr;
-  for (uint32_t at = at_; at < program.code.size() && same_instruction(at); ++at)
-    if (program.code[at].run) program.code[at].run(shadow, program.code[at]);
-  foreseen_.exact = true;
-}
-
-/// Rows of A spoil rows of D, columns of B columns of D; m16n8.
-void Checker::product(Context& c, const Flow& flow) {
-  uint32_t rows = 0, columns = 0;  // of D
-  for (size_t k = 0; k < flow.parts[1].size(); ++k)
-    each_lane_of(poisoned(c, flow.parts[1][k]), [&](uint32_t i) { rows |= 1u << (i / 4 + (k % 2) * 8); });
-  for (const Operand& part : flow.parts[2])
-    each_lane_of(poisoned(c, part), [&](uint32_t i) { columns |= 1u << i / 4; });
-  foreseen_.parts.clear();
-  for (size_t k = 0; k < flow.parts[1].size(); k += 2)
-    if (poisoned(c, flow.parts[1][k])) foreseen_.source = source_of(c, flow.parts[1][k].place);
-  const bool pairs = flow.parts[0].size() == 2;
-  for (size_t k = 0; k < flow.parts[0].size(); ++k) {
-    uint32_t bad = k < flow.parts[3].size() ? poisoned(c, flow.parts[3][k]) : 0;
-    for (uint32_t i = 0; i < warp_lanes; ++i) {
-      const uint32_t row = i / 4 + (pairs ? k : k / 2) * 8, column = i % 4 * 2 + (pairs ? 0 : k % 2);
-      const uint32_t own = pairs ? 3u << column : 1u << column;
-      bad |= uint32_t{(rows >> row & 1) || (columns & own)} << i;
-    }
-    foreseen_.parts.push_back(bad);
-  }
-}
-
-void Checker::settle(Context& c, const Op& op, const Flow& flow) {
-  const auto came_from = [&](const Operand& operand) { source_of(c, operand.place) = foreseen_.source; };
-  if (foreseen_.exact) {
-    const auto* const aligned = reinterpret_cast<const std::byte*>(
-        (reinterpret_cast<uintptr_t>(foreseen_.frame.data()) + 63) & ~uintptr_t{63});
-    std::byte* to = poison_frame(c);
-    for (const Operand& write : flow.writes) {
-      came_from(write);
-      if (write.bytes == 0) {
-        uint32_t old, now;
-        std::memcpy(&old, to + write.place, 4);
-        std::memcpy(&now, aligned + write.place, 4);
-        now = (old & ~c.mask) | (op.control == functional::Control::None ? now & c.mask : 0);
-        std::memcpy(to + write.place, &now, 4);
-        continue;
-      }
-      const uint32_t rows = write.bytes > 8 ? 2 : 1, bytes = write.bytes / rows;
-      for (uint32_t r = 0; r < rows; ++r)
-        each_lane_of(c.mask, [&](uint32_t i) {
-          const size_t at = write.place + r * 2 * place::register_bytes + i * bytes;
-          std::memcpy(to + at, aligned + at, bytes);
-        });
-    }
-  } else if (!foreseen_.parts.empty()) {
-    for (size_t k = 0; k < flow.parts[0].size(); ++k) {
-      came_from(flow.parts[0][k]);
-      poison(c, flow.parts[0][k], c.mask, foreseen_.parts[k]);
-    }
-  } else {
-    for (const Operand& write : flow.writes) {
-      if (foreseen_.bad) came_from(write);
-      poison(c, write, c.mask, foreseen_.bad);
-    }
-  }
-}
 
 uint64_t Checker::missing(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane) {
   if (window::is_shared(generic)) {
@@ -337,19 +83,23 @@ void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) 
   if (source >= sources_.size()) return;
   const Source& s = sources_[source];
   Finding found;
-  found.check = "init";
+  found.check = s.is_shuffle ? "sync" : "init";
   const bool shared = window::is_shared(s.address);
   uint64_t offset = s.address - window::shared;
   const bool own = !shared || c.is_own(offset);
-  found.kind = shared                        ? own ? "uninitialised-shared" : "uninitialised-cluster"
+  found.kind = s.is_shuffle                  ? "mask"
+               : shared                      ? own ? "uninitialised-shared" : "uninitialised-cluster"
                : window::is_local(s.address) ? "uninitialised-local"
                                              : "uninitialised-global";
-  found.detail = std::string("a value that nobody has written is ") + how;
+  found.detail = (s.is_shuffle ? "a value from a lane that does not take part in the shuffle is "
+                               : "a value that nobody has written is ") +
+                 std::string(how);
   Moment then;
   then.cta = s.cta;
   then.op = s.op;
   then.warp = s.warp;
   found.first = describe(then, s.lane, 0, s.address);
+  if (s.is_shuffle) found.first.what = "shuffle";
   Moment now;
   now.cta = cta_->index;
   now.op = at_;
@@ -378,17 +128,14 @@ void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t
   }
   if (c.mask == 0) return;
   if (f.kind == Kind::Call && !warp_->local.empty())
-    each_lane_of(lanes,
-                 [&](uint32_t i) { fills(c, window::local + c.stack, grid_->local_bytes() - c.stack, i); });
+    each_of(lanes, [&](uint32_t i) { fills(c, window::local + c.stack, grid_->local_bytes() - c.stack, i); });
   if (f.kind == Kind::Load && f.described) {
     load_values(c, op, f);
   } else if (f.kind == Kind::Store && f.described) {
     store_values(c, op, f);
   } else if (f.kind == Kind::Atomic) {
-    alignas(64) uint64_t address[warp_lanes];
-    functional::lane_addresses(c, op, f.base, address);
-    each_lane_of(lanes, [&](uint32_t i) {
-      const uint64_t at = functional::generic_address(f.space, address[i]);
+    each_of(lanes, [&](uint32_t i) {
+      const uint64_t at = generic_[i];
       if (!f.replaces && missing(c, at, f.bytes, i)) used(c, new_source(at, i), i, "combined by an atomic");
       holds(c, at, f.bytes, i, ~uint64_t{0});
     });
@@ -400,32 +147,55 @@ void Checker::values_after(Context& c, const Op& op, const OpFacts& f, uint32_t 
     load_tiles(c, op);
     return;
   }
-  if (!warp_->poisoned || !foreseen_.valid) return;
-  const Flow& flow = flow_of(pc);
-  if (flow.last) {
-    settle(c, op, flow);
+  if (warp_->poisoned && foreseen_.valid && flow_of(pc).last) {
+    settle(c, op, flow_of(pc));
     foreseen_.valid = false;
   }
+  if (f.kind != Kind::Shuffle || !undefined_) return;
+  warp_->poisoned = everything = true;
+  const auto lane = static_cast<uint32_t>(std::countr_zero(undefined_));
+  source_of(c, op.destination) = new_source(0, lane);
+  sources_.back().is_shuffle = true;
+  poison(c, {op.destination, 4}, undefined_, undefined_);
+  undefined_ = 0;
+}
+
+/// Whether all bytes between the first and the last that the lanes access are known to hold values: enough,
+/// where they lie close together.
+bool Checker::all_hold(const Context& c, uint64_t bytes) {
+  const uint64_t first = generic_[c.first_lane()];
+  uint64_t least = first, most = first;
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const uint64_t at = (c.mask >> i) & 1 ? generic_[i] : first;
+    least = std::min(least, at);
+    most = std::max(most, at);
+  }
+  const uint64_t all = most - least + bytes;
+  if (window::is_shared(least)) {
+    const uint64_t offset = least - window::shared - c.own_shared, size = c.cta->shared_bytes();
+    return offset < size && all <= size - offset && cta_->valid.holds_all(offset, all);
+  }
+  return !window::is_local(least) && !window::is_shared(most) && !window::is_local(most) &&
+         device_.holds_all(least, all);
 }
 
 void Checker::load_values(Context& c, const Op& op, const OpFacts& f) {
   const auto& d = op.details<AccessDetail>();
   if (f.space == AccessSpace::Local) begin_local();
-  alignas(64) uint64_t address[warp_lanes];
-  functional::lane_addresses(c, op, f.base, address);
-  uint64_t gone[warp_lanes];
+  uint64_t gone[warp_lanes] = {};
   uint32_t bad = 0;
-  each_lane_of(c.mask, [&](uint32_t i) {
-    gone[i] = missing(c, functional::generic_address(f.space, address[i]), std::min(64u, f.bytes), i);
-    bad |= uint32_t{gone[i] != 0} << i;
-  });
+  if (!all_hold(c, f.bytes))
+    each_of(c.mask, [&](uint32_t i) {
+      gone[i] = missing(c, generic_[i], std::min(64u, f.bytes), i);
+      bad |= uint32_t{gone[i] != 0} << i;
+    });
   if (!bad && !warp_->poisoned) return;
   foreseen_.valid = false;
   uint32_t source = 0;
   if (bad) {
     warp_->poisoned = everything = true;
     const auto lane = static_cast<uint32_t>(std::countr_zero(bad));
-    source = new_source(functional::generic_address(f.space, address[lane]), lane);
+    source = new_source(generic_[lane], lane);
   }
   std::byte* frame = poison_frame(c);
   for (uint32_t e = 0; e < d.elements; ++e) {
@@ -433,7 +203,7 @@ void Checker::load_values(Context& c, const Op& op, const OpFacts& f) {
     if (bad) source_of(c, d.places[e]) = source;
     const uint32_t rows = d.element_bytes > 8 ? 2 : 1, bytes = d.place_bytes[e] >= 8 ? 8 : 4;
     for (uint32_t r = 0; r < rows; ++r)
-      each_lane_of(c.mask, [&](uint32_t i) {
+      each_of(c.mask, [&](uint32_t i) {
         std::byte* to = frame + d.places[e] + r * 2 * place::register_bytes + i * bytes;
         std::memset(to, 0, bytes);
         if (!(bad >> i & 1)) return;
@@ -452,10 +222,23 @@ void Checker::load_values(Context& c, const Op& op, const OpFacts& f) {
 void Checker::store_values(Context& c, const Op& op, const OpFacts& f) {
   const auto& d = op.details<AccessDetail>();
   if (f.space == AccessSpace::Local) begin_local();
-  alignas(64) uint64_t address[warp_lanes];
-  functional::lane_addresses(c, op, f.base, address);
   const std::byte* frame = warp_->poisoned ? poison_frame(c) : nullptr;
-  each_lane_of(c.mask, [&](uint32_t i) {
+  if (!frame) {
+    if (all_hold(c, f.bytes)) return;
+    if (c.full() && functional::consecutive(generic_, f.bytes)) {
+      const uint64_t all = uint64_t{f.bytes} * warp_lanes, first = generic_[0];
+      uint64_t offset = first - window::shared;
+      if (!window::is_shared(first) && !window::is_local(first)) {
+        device_.fill(first, all);
+        return;
+      }
+      if (window::is_shared(first) && owner_of(c, offset) == cta_ && offset + all <= c.cta->shared_bytes()) {
+        cta_->valid.fill(offset, all);
+        return;
+      }
+    }
+  }
+  each_of(c.mask, [&](uint32_t i) {
     uint64_t gone = 0;
     Place from = 0;
     if (frame)
@@ -469,7 +252,7 @@ void Checker::store_values(Context& c, const Op& op, const OpFacts& f) {
           from = d.places[e];
         }
       }
-    const uint64_t at = functional::generic_address(f.space, address[i]);
+    const uint64_t at = generic_[i];
     holds(c, at, std::min(64u, f.bytes), i, ~gone);
     const uint64_t all = f.bytes < 64 ? (uint64_t{1} << f.bytes) - 1 : ~uint64_t{0};
     if (gone == all && !window::is_shared(at) && !window::is_local(at) && !is_of_heap(at))
@@ -490,7 +273,7 @@ void Checker::load_tiles(Context& c, const Op& op) {
   if (!c.record) return;
   uint64_t gone[warp_lanes] = {};
   uint32_t bad = 0;
-  each_lane_of(c.record->mask, [&](uint32_t i) {
+  each_of(c.record->mask, [&](uint32_t i) {
     gone[i] = missing(c, c.record->address[i], TilesDetail::row_bytes, i);
     bad |= uint32_t{gone[i] != 0} << i;
   });

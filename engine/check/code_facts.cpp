@@ -26,9 +26,11 @@ using functional::TilesDetail;
 
 /// An opcode and its modifiers, of PTX or machine code.
 struct Words {
-  explicit Words(const Program& program, uint32_t op) : text(program.text(op)) {
-    std::string_view rest = text;
+  explicit Words(const Program& program, uint32_t op) {
+    std::string_view rest;
     if (program.is_machine_code()) {
+      text = program.text(op);
+      rest = text;
       while (!rest.empty() && (rest[0] == '@' || rest[0] == ' ' || rest[0] == '{'))
         rest.remove_prefix(std::min(rest.size(), std::max<size_t>(1, rest.find(' ') + 1)));
     } else {
@@ -48,7 +50,7 @@ struct Words {
   }
   std::string_view opcode() const { return all[0]; }
 
-  std::string text;
+  std::string text;  ///< of machine code
   std::vector<std::string_view> all;
 };
 
@@ -86,7 +88,7 @@ void find_order(const Words& words, OpFacts& f) {
 }
 
 /// Instructions of PTX without addresses in their details.
-void find_ptx(const Words& words, OpFacts& f) {
+void find_ptx(const Words& words, const Program& program, uint32_t at, OpFacts& f) {
   const std::string_view opcode = words.opcode();
   if (opcode == "fence" || opcode == "membar") {
     if (words.has("proxy")) {
@@ -101,7 +103,7 @@ void find_ptx(const Words& words, OpFacts& f) {
     if (words.has_any({"wait_group", "wait_all"})) {
       f.kind = Kind::Wait;
       f.all = words.has("wait_all");
-      f.pending = f.all ? 0 : last_number(words.text);
+      f.pending = f.all ? 0 : last_number(program.text(at));
     }
     if (words.has("mbarrier")) f.kind = Kind::Arrive;
   } else if (opcode == "wgmma") {
@@ -110,10 +112,12 @@ void find_ptx(const Words& words, OpFacts& f) {
     if (words.has("commit_group")) f.kind = Kind::Commit;
     if (words.has("wait_group")) {
       f.kind = Kind::Wait;
-      f.pending = last_number(words.text);
+      f.pending = last_number(program.text(at));
     }
   } else if (opcode == "bar" || opcode == "barrier") {
     f.kind = Kind::Barrier;
+  } else if (opcode == "shfl") {
+    f.kind = Kind::Shuffle;
   } else if (opcode == "mbarrier") {
     f.kind = Kind::Mbarrier;
     f.bytes = 8;
@@ -209,11 +213,13 @@ std::vector<OpFacts> facts_of(const Program& program) {
     } else {
       find_order(words, f);
       f.manner = 0;
-      find_ptx(words, f);
+      find_ptx(words, program, at, f);
     }
     if (f.kind == Kind::Recorded || f.kind == Kind::RecordedStore) {
       f.watch = Observer::After;
       if (f.kind == Kind::RecordedStore) f.manner |= Writes;
+    } else if (f.kind == Kind::Shuffle) {
+      f.watch = Observer::After;
     } else if (f.kind == Kind::Mbarrier) {
       f.watch = Observer::Before | Observer::After;
     } else if (f.kind != Kind::None) {

@@ -33,6 +33,7 @@ enum class Kind : uint8_t {
   Wait,    ///< for groups of it
   Arrive,  ///< cp.async.mbarrier.arrive
   Mbarrier,
+  Shuffle,
   Barrier,
   Call
 };

@@ -23,22 +23,24 @@ size_t History::Hash::operator()(const Group& g) const {
   return hash;
 }
 
+void History::judge(Group& g) const {
+  if (g.count < most) return;
+  for (uint32_t k = 1; k < most; ++k)
+    for (uint32_t j = 0; j < k; ++j)
+      if (const uint32_t found = alike(g.moment[j], g.moment[k]); found > g.likeness) {
+        g.likeness = static_cast<uint8_t>(found);
+        g.worst = static_cast<uint8_t>(k);
+      }
+}
+
 Stamp History::joined(Stamp s, std::array<std::pair<uint32_t, uint32_t>, most>& kept, uint32_t count,
                       uint32_t moment, uint32_t lane) {
   if (count == most) {
     // Those of different CTAs, then of different warps, tell most about who must wait for whom.
-    const auto alike = [&](uint32_t a, uint32_t b) {
-      return moments_[a].cta != moments_[b].cta ? 0 : moments_[a].warp != moments_[b].warp ? 1 : 2;
-    };
-    uint32_t worst = most, likeness = 0;
-    for (uint32_t k = 1; k < most; ++k)
-      for (uint32_t j = 0; j < k; ++j)
-        if (const auto now = static_cast<uint32_t>(alike(kept[j].first, kept[k].first)); now > likeness) {
-          likeness = now;
-          worst = k;
-        }
+    const Group& full = groups_[number(s)];
+    const uint32_t worst = full.worst;
     for (uint32_t k = 0; k < most; ++k)
-      if (static_cast<uint32_t>(alike(kept[k].first, moment)) >= likeness) worst = most;
+      if (alike(kept[k].first, moment) >= full.likeness) return s;
     if (worst == most) return s;
     kept[worst] = {moment, lane};
   } else {
@@ -52,7 +54,10 @@ Stamp History::joined(Stamp s, std::array<std::pair<uint32_t, uint32_t>, most>& 
   }
   if (!(groups_[last_] == g)) {
     const auto [at, is_new] = known_.try_emplace(g, static_cast<uint32_t>(groups_.size()));
-    if (is_new) groups_.push_back(g);
+    if (is_new) {
+      judge(g);
+      groups_.push_back(g);
+    }
     last_ = at->second;
   }
   return 1u << 31 | last_ << 5 | kept[0].second;

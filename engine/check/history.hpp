@@ -78,12 +78,20 @@ class History {
   struct Group {
     uint32_t count = 0;
     std::array<uint32_t, most> moment{};
-    std::array<uint8_t, most> turn{};  ///< lanes behind that of the stamp
-    bool operator==(const Group&) const = default;
+    std::array<uint8_t, most> turn{};    ///< lanes behind that of the stamp
+    uint8_t likeness = 0, worst = most;  ///< of a full one: see `judge`
+    bool operator==(const Group& other) const {
+      return count == other.count && moment == other.moment && turn == other.turn;
+    }
   };
   struct Hash {
     size_t operator()(const Group& g) const;
   };
+  uint32_t alike(uint32_t a, uint32_t b) const {
+    return moments_[a].cta != moments_[b].cta ? 0 : moments_[a].warp != moments_[b].warp ? 1 : 2;
+  }
+  /// Which member of a full group tells least: one whose likeness with another is greatest.
+  void judge(Group& g) const;
   Stamp joined(Stamp s, std::array<std::pair<uint32_t, uint32_t>, most>& kept, uint32_t count,
                uint32_t moment, uint32_t lane);
 

@@ -13,6 +13,7 @@ namespace simt::check {
 /// Who has accessed a word, or a byte, since everything before was ordered.
 struct Cell {
   Stamp write = 0, read = 0;
+  bool operator==(const Cell&) const = default;
 };
 
 /// Cells of a piece of memory: one a word until something smaller than a word is accessed.
@@ -40,6 +41,8 @@ class Page {
     }
     for (uint64_t b = offset; b < offset + size; ++b) f(cells_[b]);
   }
+  /// The cells, one a word; nullptr once something smaller was accessed.
+  Cell* words() { return by_byte_ ? nullptr : cells_.data(); }
   size_t size() const { return cells_.size() * sizeof(Cell); }
   uint64_t epoch() const { return epoch_; }
   /// Calls f(offset, bytes, cell) for cells that were accessed.

@@ -54,6 +54,12 @@ void Validity::set(uint64_t address, uint64_t bytes, uint64_t holds) {
     fresh->bytes.set(address - begin, std::min(bytes, fresh->end - address), holds);
 }
 
+bool Validity::holds_all(uint64_t address, uint64_t bytes) {
+  uint64_t begin = 0;
+  const Fresh* fresh = find(address, begin);
+  return bytes <= high_ - address && (!fresh || fresh->bytes.holds_all(address - begin, bytes));
+}
+
 uint64_t Validity::missing(uint64_t address, uint64_t bytes) {
   uint64_t begin = 0;
   Fresh* fresh = find(address, begin);

@@ -32,6 +32,13 @@ class ByteSet {
     if (shift) holds |= words_[at / 64 + 1] << (64 - shift);
     return ~holds & mask;
   }
+  /// Whether bytes [at, at + bytes) all hold a value; false also if they are too many to tell soon.
+  bool holds_all(uint64_t at, uint64_t bytes) const {
+    if (bytes > 1024) return false;
+    for (uint64_t done = 0; done < bytes; done += 64)
+      if (missing(at + done, std::min<uint64_t>(64, bytes - done))) return false;
+    return true;
+  }
   /// Bytes [at, at + bytes), however many.
   void fill(uint64_t at, uint64_t bytes) {
     for (uint64_t done = 0; done < bytes; done += 64)
@@ -52,6 +59,8 @@ class Validity {
   void fill(uint64_t address, uint64_t bytes);
   void set(uint64_t address, uint64_t bytes, uint64_t holds);
   uint64_t missing(uint64_t address, uint64_t bytes);
+  /// Whether all hold a value; false also if that takes long to tell.
+  bool holds_all(uint64_t address, uint64_t bytes);
 
  private:
   struct Fresh {

@@ -61,7 +61,7 @@ class Checking:
         try:
             yield self.native
         except ProgramFault as fault:
-            self._fault(fault)
+            self._fault(fault, launcher.kernel.module.image.name)
             raise
 
     def findings(self) -> list[Finding]:
@@ -150,7 +150,7 @@ class Checking:
     def _text_of(self, file: str, line: int) -> str:
         return self._texts[-1][1](file, line) if self._texts else ""
 
-    def _fault(self, fault: ProgramFault) -> None:
+    def _fault(self, fault: ProgramFault, module: str) -> None:
         for gpu in self._gpus:
             if gpu.checking is not None:
                 gpu.checking._failed = True
@@ -159,7 +159,7 @@ class Checking:
             message = str(fault).partition("\n")[0].partition(": ")[2] or str(fault)
             second = Access(
                 what="access" if check == "memory" else "wait",
-                file=fault.source_file,
+                file=fault.source_file or (module if fault.ptx_line else ""),
                 line=fault.source_line or fault.ptx_line or None,
                 instruction=fault.instruction,
                 thread=fault.thread,
@@ -200,6 +200,8 @@ class Checking:
         if address is None or gpu is None or address < _LEAST_POINTER or "of shared memory" in text:
             return "out-of-bounds"
         memory = gpu.memory.native
+        if any(begin <= address < begin + size for begin, size, _, _ in gpu.memory.allocations()):
+            return "out-of-bounds"
         if (
             not memory.base - _LEAST_POINTER <= address < memory.base + memory.capacity
             and address >> 32 not in (6, 7)

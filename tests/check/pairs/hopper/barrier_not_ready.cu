@@ -1,6 +1,5 @@
 /* Threads arrive at a barrier that another thread may not have initialised yet.
 gpu: h100
-missed: an mbarrier that is initialised without a fence
 
 x, y = integers(64), zeros(64)
 module.reverse[1, 64](x, y)

@@ -1,7 +1,6 @@
 /* Accumulators are set and then used by a product without wgmma.fence between.
 gpu: h100
 ptx: ptxas waits where the program does not
-missed: a missing wgmma.fence
 
 a, b, y = halves((64, 16)), halves((8, 16)), zeros((64, 8), np.float32)
 module.product[1, 128](a, b, y)

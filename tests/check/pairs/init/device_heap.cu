@@ -1,5 +1,4 @@
 /* Memory of malloc in a kernel is used as if it held zeros.
-missed: it is found at the use, not at the load
 
 x, y = integers(32, 0, 4), zeros(4)
 module.count[1, 1](x, y)
@@ -15,6 +14,6 @@ extern "C" __global__ void count(const int *x, int *y) {
 #pragma unroll 1
   for (int i = 0; i < 4; ++i)
     if (((volatile int *)bins)[i] > 0)  // fault: uninitialised-global
-      y[i] = ((volatile int *)bins)[i];
+      y[i] = ((volatile int *)bins)[i];  // also: uninitialised-global
   free(bins);
 }

@@ -1,5 +1,4 @@
 /* A tile of a product is not full: rows that are missing spoil only themselves, but missing columns spoil all.
-missed: it is found at the use, not at the load
 
 a, b, y = halves((8, 8)), halves((8, 8)), zeros((8, 8), np.float32)
 module.product[1, 32](a, b, y)
@@ -25,5 +24,5 @@ extern "C" __global__ void product(const unsigned *a, const unsigned *b, float2 
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(l[0]), "r"(l[1]), "r"(l[2]), "r"(l[3]), "r"(right[row][column]), "r"(right[row][column + 4]));  // other: uninitialised-shared
   if (d[0] > 1e30f || d[1] > 1e30f) __trap();  // fault: uninitialised-shared
-  y[row * 4 + column] = make_float2(d[0], d[1]);
+  y[row * 4 + column] = make_float2(d[0], d[1]);  // also: uninitialised-shared
 }

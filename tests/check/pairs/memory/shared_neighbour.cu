@@ -1,5 +1,4 @@
 /* An index beyond a shared array reaches the array beside it.
-missed: arrays in shared memory have no bounds of their own
 
 x, y = integers(64), zeros(64)
 module.shift[1, 64](x, y)

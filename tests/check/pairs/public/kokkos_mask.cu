@@ -14,5 +14,5 @@ extern "C" __global__ void parts(const int *x, int *y, int width) {
   const unsigned mask = ((1u << width) - 1) << PART * width;
   int v = x[threadIdx.x];
   for (int d = width / 2; d > 0; d /= 2) v += __shfl_xor_sync(mask, v, d, width);  // fault: mask
-  y[threadIdx.x] = v;
+  y[threadIdx.x] = v;  // also: mask
 }

@@ -1,6 +1,6 @@
 /* Blocks store partial sums behind fences; the last one reads them without completing the acquire pattern.
 Of https://github.com/pytorch/pytorch/pull/128455, in words of our own.
-missed: a fence counts though the thread that takes the ticket is another one
+weak: programs that read behind the ticket without a fence are common
 
 x, y = integers(4 * 64), zeros(64)
 module.columns[4, 64](x, gpu.zeros(4 * 64, np.int32), gpu.zeros(1, np.uint32), y)

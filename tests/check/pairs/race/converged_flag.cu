@@ -1,5 +1,5 @@
 /* A loop until nothing changes: the flag is cleared while others still ask whether to go on.
-missed: a divergent barrier that follows from the race is named, too
+one_order: whether threads leave the loop too early
 
 x, y = integers(64), zeros(64)
 module.halve[1, 64](x, y)
@@ -14,9 +14,9 @@ extern "C" __global__ void halve(const int *x, int *y) {
   int v = abs(x[t]), again;
   do {
     if (t == 0) changed = 0;  // fault: race-shared
-    __syncthreads();
+    __syncthreads();  // also: barrier-divergent
     if (v > 1) v /= 2, atomicOr(&changed, 1);
-    __syncthreads();
+    __syncthreads();  // also: barrier-divergent
     again = changed;  // other: race-shared
 #ifndef FAULT
     __syncthreads();

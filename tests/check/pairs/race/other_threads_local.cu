@@ -1,5 +1,4 @@
 /* A thread passes the address of its local variable to another thread, for which it means another place.
-missed: local memory that other threads read
 
 x, y = integers(32), zeros(32)
 module.share[1, 32](x, y)
@@ -10,9 +9,9 @@ extern "C" __global__ void share(const int *x, int *y) {
   __shared__ int values[32];
   const int t = threadIdx.x;
   int own[2];
-  own[t & 1] = x[t], own[~t & 1] = 0;  // other: race-local
+  own[t & 1] = x[t], own[~t & 1] = 0;
 #ifdef FAULT
-  places[t] = &own[t & 1];
+  places[t] = &own[t & 1];  // other: race-local
 #else
   values[t] = own[t & 1];
   places[t] = &values[t];

@@ -1,5 +1,4 @@
 /* A shuffle in a branch names all lanes, half of which are elsewhere; the twin's mask is that of the branch.
-missed: lanes that leave a shuffle of their mask
 
 x, y = integers(32), zeros(32)
 module.sums[1, 32](x, y)
@@ -16,6 +15,6 @@ extern "C" __global__ void sums(const int *x, int *y) {
   if (t < 16)
     v += __shfl_xor_sync(MASK, v, 1);  // fault: mask
   else
-    __syncwarp(0xffff0000u);
+    __syncwarp(0xffff0000u);  // other: mask
   y[t] = v;
 }

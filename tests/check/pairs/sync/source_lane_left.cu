@@ -1,5 +1,4 @@
 /* A shuffle reads from a lane that has ended, whose value is not defined.
-missed: lanes that leave a shuffle of their mask
 
 x, y = integers(32), zeros(32)
 module.neighbours[1, 32](x, y)
@@ -15,5 +14,5 @@ extern "C" __global__ void neighbours(const int *x, int *y) {
 #else
   if (t < 19) v += other;
 #endif
-  y[t] = v;
+  y[t] = v;  // other: mask
 }

@@ -1,0 +1,97 @@
+/// Findings: what is said of an access, and equal ones counted.
+#include <algorithm>
+
+#include "check/checker.hpp"
+
+namespace simt::check {
+
+namespace window = functional::window;
+
+void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address) {
+  const Moment& m = history_[earlier];
+  Finding found;
+  found.check = "race";
+  const bool shared = window::is_shared(address);
+  found.kind = (m.manner | manner) & Later      ? "race-async"
+               : shared && m.cta != cta_->index ? "race-cluster"
+               : shared                         ? "race-shared"
+                                                : "race-global";
+  if (found.kind == "race-async" && !(m.manner & Later) && ordered(earlier, then, lane))
+    found.detail =
+        "asynchronous work reads what an ordinary store has written, without fence.proxy.async between";
+  if (m.manner & manner & Volatile) found.kind = "race-weak";
+  if (manner & Cached) {
+    found.check = "memory";
+    found.kind = "read-only-write";
+    found.detail = "data that this kernel has written is loaded as read-only, which need not see it";
+  }
+  if ((m.manner & Writes) && (manner & Writes) && !((m.manner | manner) & (Later | Atomic)) &&
+      writes_same(earlier, then, lane, address)) {
+    if (!checks_.weak) return;
+    found.kind = "race-weak";
+  }
+  found.first = describe(m, then, m.manner, address);
+  Moment now;
+  now.cta = cta_->index;
+  now.op = at_;
+  now.warp = static_cast<uint16_t>(warp_->number);
+  found.second = describe(now, lane, manner, address);
+  // Which came first is chance: a write is named before a read, then the earlier line before the later one.
+  const auto rank = [](const Access& a) { return std::pair(a.what == "read", a.line); };
+  if (rank(found.second) < rank(found.first)) std::swap(found.first, found.second);
+  add(std::move(found));
+}
+
+Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const {
+  const functional::Program& program = grid_->program();
+  const functional::InstructionPlace place = program.where(m.op);
+  const auto& block = grid_->config().block;
+  const uint32_t thread = m.warp % asynchronous * warp_lanes + lane;
+  Access a;
+  a.what = manner & Atomic ? "atomic" : manner & Writes ? "write" : "read";
+  if (manner & Later) a.what = "asynchronous " + a.what;
+  a.file = std::string(place.file);
+  a.line = place.source_line;
+  a.position = place.position;
+  a.instruction = program.text(m.op);
+  a.thread = {thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1]};
+  a.block = grid_->position(m.cta);
+  a.address = address;
+  a.kernel = grid_->kernel().name;
+  if (address) name_memory(a, address);
+  return a;
+}
+
+void Checker::name_memory(Access& access, uint64_t generic) const {
+  if (window::is_shared(generic)) {
+    access.space = "shared";
+    const uint64_t offset = (generic - window::shared) & window::own_shared;
+    access.address = offset;
+    const auto kernel = static_cast<uint32_t>(&grid_->kernel() - grid_->program().functions.data());
+    if (const Extent* at = running_->variables->shared_at(offset, kernel))
+      access.object = std::string(at->name) + "+" + std::to_string(offset - at->begin);
+  } else if (window::is_local(generic)) {
+    access.space = "local";
+    access.address = generic - window::local;
+  } else {
+    access.space = "global";
+    access.object = grid_->memory().describe(generic);
+  }
+}
+
+void Checker::add(Finding finding) {
+  if (finding.kernel.empty()) finding.kernel = finding.second.kernel;
+  const auto where = [](const Access& a) {
+    return a.line ? a.file + ":" + std::to_string(a.line) : a.position;
+  };
+  const std::string key = finding.kind + "\n" + finding.kernel + "\n" + where(finding.first) + "\n" +
+                          finding.first.what + "\n" + where(finding.second) + "\n" + finding.second.what;
+  const auto [at, is_new] = known_.try_emplace(key, findings_.size());
+  if (!is_new) {
+    ++findings_[at->second].count;
+    return;
+  }
+  findings_.push_back(std::move(finding));
+}
+
+}  // namespace simt::check
