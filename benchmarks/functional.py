@@ -4,8 +4,8 @@ python benchmarks/functional.py [--code sass] [--check] [KERNEL ...]
 
 Speed is thread instructions (of PTX, or of machine code) a second of processor time, which other processes
 disturb less than the wall clock does. Of machine code, it is also given relative to that of PTX, and
-so is the time that the kernel takes. With --check, only what `simt check` costs: processor time relative to that
-without, in turns, and its memory relative to the device memory that the kernel touches.
+so is the time that the kernel takes. With --check, only what `simt check` costs: processor time relative to
+that without, in turns, and its memory relative to the device memory that the kernel touches.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def timed(case: Case, gpu_name: str, code: Code) -> Timed:
 
 
 def cost_of_checks(case: Case, code: Code) -> tuple[float, float]:
-    """Processor time of a checked launch over that of one without, the best of five each, and bytes of shadow memory
-    over those of the arrays."""
+    """Processor time of a checked launch over that of one without, the best of five each, and bytes of shadow
+    memory over those of the arrays."""
     best = {}
     ready = {}
     for check in (False, True):
