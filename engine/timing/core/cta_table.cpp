@@ -23,7 +23,8 @@ void CtaTable::place(const CtaStart& start, bool at_once) {
             start.concurrent_threads,
             CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1),
             {},
-            0};
+            0,
+            begin_in_turn_ ? start.cta_slot % warps : 0};
   next_age_ += warps;
   ++resident_;
   starting_.push_back(start.cta_slot);
@@ -36,7 +37,7 @@ bool CtaTable::start_warps(Cycle now) {
     Cta& cta = ctas_[slot];
     for (; cta.next_start <= now && cta.warps_started < cta.kernel->warps_per_cta; ++cta.warps_started) {
       const uint32_t i = cta.warps_started;
-      warps_.start(cta.first_warp + i, *cta.kernel, *cta.stream, static_cast<uint16_t>(slot),
+      warps_.start(cta.slot_of(i), *cta.kernel, *cta.stream, static_cast<uint16_t>(slot),
                    static_cast<uint16_t>(i), cta.first_age + i);
       cta.next_start += cta.start_interval;
       any = true;
@@ -86,7 +87,7 @@ void CtaTable::arrive(uint32_t warp, uint32_t barrier, bool waits, uint32_t expe
 void CtaTable::release(const Cta& cta, uint64_t warps, Cycle now) {
   const Cycle at = std::max(barriers_counted_, now) + barrier_latency_;
   for (; warps; warps &= warps - 1) {
-    const uint32_t w = cta.first_warp + static_cast<uint32_t>(std::countr_zero(warps));
+    const uint32_t w = cta.slot_of(static_cast<uint32_t>(std::countr_zero(warps)));
     if (at == now)
       warps_.change_masks(warps_.scheduler_of(w)).barrier &= ~warps_.bit_of(w);
     else

@@ -42,11 +42,18 @@ class CtaTable {
     CtaBarriers barriers{};
     std::vector<std::pair<uint64_t, uint32_t>> bulk_copies;  ///< outstanding, by mbarrier address
     uint64_t instructions = 0;                               ///< issued by its warps that have retired
+    uint32_t turn = 0;  ///< by how many slots its warps are moved on, within its own
+
+    uint32_t slot_of(uint32_t warp) const {
+      const uint32_t i = warp + turn, warps = kernel->warps_per_cta;
+      return first_warp + (i < warps ? i : i - warps);
+    }
   };
 
   /// warp_start_interval: core cycles.
-  CtaTable(const SmSpec& spec, uint32_t warp_start_interval, WarpTable& warps)
-      : warp_start_interval_(warp_start_interval),
+  CtaTable(const SmSpec& spec, uint32_t warp_start_interval, bool begin_in_turn, WarpTable& warps)
+      : begin_in_turn_(begin_in_turn),
+        warp_start_interval_(warp_start_interval),
         barrier_interval_(spec.barrier_interval),
         barrier_latency_(spec.barrier_latency),
         warps_(warps),
@@ -97,6 +104,7 @@ class CtaTable {
   void release(const Cta& cta, uint64_t warps, Cycle now);
   bool lose(Cta& cta, uint32_t warps);
 
+  bool begin_in_turn_;
   uint32_t warp_start_interval_;
   uint32_t barrier_interval_, barrier_latency_;
   Cycle barriers_counted_ = 0;   // all arrivals so far

@@ -27,6 +27,7 @@ class OperandCollectorCore {
                                      .reductions_as_stores = false,
                                      .numbered_barriers = false,
                                      .membar_awaits_stores = false,
+                                     .ctas_begin_in_turn = false,
                                      .carve_out_for_grid = true,
                                      .l1_overhead = 0,
                                      .shared_overhead = 0};

@@ -29,6 +29,11 @@ class ReadPortsCore {
                                      .reductions_as_stores = true,
                                      .numbered_barriers = true,
                                      .membar_awaits_stores = true,
+                                     // With 6 of each CTA's 8 warps at work, an RTX 3060 Ti issues
+                                     // 3.1 instructions a cycle (conv2d_tiled of
+                                     // R100001/Programming-Massively-Parallel-Processors); if idle ones
+                                     // always fell to the same two sub-cores, it would be 3 at most.
+                                     .ctas_begin_in_turn = true,
                                      .carve_out_for_grid = false,
                                      // The specified latency covers the entire distance from a load's issue
                                      // to the issue of an instruction that needs its result.

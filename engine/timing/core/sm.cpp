@@ -19,7 +19,7 @@ Sm::Sm(const Spec& spec, const CoreTraits& traits, uint16_t id, uint32_t launch_
       id_(id),
       warps_(spec.sm.max_warps, launch_slots, spec.sm.sub_cores, spec.sm.front_end.instruction_buffer,
              spec.sm.front_end.branch_latency > 0),
-      ctas_(spec.sm, spec.launch.warp_start_interval, warps_),
+      ctas_(spec.sm, spec.launch.warp_start_interval, traits.ctas_begin_in_turn, warps_),
       recorder_(warps_),
       observer_(warps_, ctas_, launch_slots),
       addresses_(spec, traits, warps_, ctas_),
@@ -44,7 +44,7 @@ void Sm::take_arrivals(Cycle now) {
     const std::vector<CtaStream::Arrival> at_barriers = starts_.front().stream->arrivals();
     ctas_.place(starts_.front(), !at_barriers.empty());
     for (const CtaStream::Arrival& a : at_barriers)
-      arrive_at_barrier(starts_.front().first_warp + a.warp, a.barrier, a.threads, a.waits, now);
+      arrive_at_barrier(ctas_[starts_.front().cta_slot].slot_of(a.warp), a.barrier, a.threads, a.waits, now);
     // The launch initialises its constant bank, so that only the caches closest to the sub-cores miss.
     front_end_.caches().insert_constants(kernel.constant_bank + kernel.constants_begin,
                                          kernel.constant_bank + kernel.constants_end);
