@@ -24,7 +24,7 @@ void CtaTable::place(const CtaStart& start, bool at_once) {
             CtaBarriers(warps >= 64 ? ~uint64_t{0} : (uint64_t{1} << warps) - 1),
             {},
             0,
-            begin_in_turn_ ? start.cta_slot % warps : 0};
+            start.cta_slot % 2 * turn_ % warps};
   next_age_ += warps;
   ++resident_;
   starting_.push_back(start.cta_slot);

@@ -52,7 +52,7 @@ class CtaTable {
 
   /// warp_start_interval: core cycles.
   CtaTable(const SmSpec& spec, uint32_t warp_start_interval, bool begin_in_turn, WarpTable& warps)
-      : begin_in_turn_(begin_in_turn),
+      : turn_(begin_in_turn ? spec.sub_cores / 2 : 0),
         warp_start_interval_(warp_start_interval),
         barrier_interval_(spec.barrier_interval),
         barrier_latency_(spec.barrier_latency),
@@ -104,7 +104,7 @@ class CtaTable {
   void release(const Cta& cta, uint64_t warps, Cycle now);
   bool lose(Cta& cta, uint32_t warps);
 
-  bool begin_in_turn_;
+  uint32_t turn_;  // of every other CTA
   uint32_t warp_start_interval_;
   uint32_t barrier_interval_, barrier_latency_;
   Cycle barriers_counted_ = 0;   // all arrivals so far

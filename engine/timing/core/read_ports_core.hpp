@@ -29,10 +29,11 @@ class ReadPortsCore {
                                      .reductions_as_stores = true,
                                      .numbered_barriers = true,
                                      .membar_awaits_stores = true,
-                                     // With 6 of each CTA's 8 warps at work, an RTX 3060 Ti issues
-                                     // 3.1 instructions a cycle (conv2d_tiled of
-                                     // R100001/Programming-Massively-Parallel-Processors); if idle ones
-                                     // always fell to the same two sub-cores, it would be 3 at most.
+                                     // A V100 takes 1.37 M cycles for binomialOptions_k1, whose first
+                                     // warps have most to do: 1.70 M if all are in one sub-core, 1.31 M
+                                     // in two, 1.11 M in four. An RTX 3060 Ti issues 3.1 instructions
+                                     // a cycle with 6 of each CTA's 8 warps at work (conv2d_tiled):
+                                     // 3 at most if the idle ones were in two sub-cores only.
                                      .ctas_begin_in_turn = true,
                                      .carve_out_for_grid = false,
                                      // The specified latency covers the entire distance from a load's issue

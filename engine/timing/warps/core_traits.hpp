@@ -25,7 +25,7 @@ struct CoreTraits {
   bool numbered_barriers;     ///< CTAs have 16 barriers, each for a given number of warps; otherwise one for
                               ///< all warps
   bool membar_awaits_stores;  ///< memory barriers wait until earlier stores have been performed
-  bool ctas_begin_in_turn;    ///< the first warps of an SM's CTAs are in one sub-core after the other
+  bool ctas_begin_in_turn;    ///< an SM's CTAs begin at the first sub-core and at the middle one in turn
   bool carve_out_for_grid;    ///< unified memory is split according to the CTAs the grid places on an SM
   // Cycles of a load's specified latency that are spent outside the pipelines of the L1 and shared memory.
   uint32_t l1_overhead, shared_overhead;
