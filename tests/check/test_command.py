@@ -54,6 +54,17 @@ def test_a_finding_names_both_accesses() -> None:
     assert "__syncthreads" in one.remedy
 
 
+@needs_compiler
+def test_a_variable_has_the_name_of_the_source() -> None:
+    """`first`, not `_ZZ5shiftE5first`."""
+    source = RACE.replace("FENCE", "__syncthreads();").replace("s[63 - threadIdx.x]", "s[1 + threadIdx.x]")
+    source = source.replace("int s[64];", "int s[64], t[64]; t[threadIdx.x] = 0;").replace(
+        "y[threadIdx.x] =", "y[threadIdx.x] = t[threadIdx.x] +"
+    )
+    found = [each for each in found_in(source, check="memory") if each.kind == "out-of-bounds"]
+    assert found and all("`s`, which has 256 bytes" in each.message for each in found)
+
+
 def test_tensor_memory_is_refused() -> None:
     """The checker does not follow it, and would take what comes from it for uninitialised."""
     gpu = simt.GPU("b200", check=True)

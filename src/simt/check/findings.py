@@ -22,6 +22,7 @@ WEAK = "weak"
 
 _PLACE = re.compile(r"(\d+) bytes into (?:freed )?`(.*)` \((\d+) bytes at 0x[0-9a-f]+\)\Z", re.DOTALL)
 _MANGLED = re.compile(r"\d+")
+_QUOTED = re.compile(r"`(_ZZ\w+)`")
 
 REMEDIES = {
     "race-shared": "Put __syncthreads() between the two accesses (__syncwarp() if both threads are "
@@ -198,7 +199,8 @@ class Finding:
             kernel=raw["kernel"],
             file=at.file if at else "",
             line=at.line if at else None,
-            message=raw["detail"] or _SUMMARIES.get(raw["kind"], raw["kind"]),
+            message=_QUOTED.sub(lambda name: f"`{_plain(name[1])}`", raw["detail"])
+            or _SUMMARIES.get(raw["kind"], raw["kind"]),
             remedy=REMEDIES[raw["kind"]],
             first=first,
             second=second,
