@@ -1,7 +1,6 @@
 #include "machine/code.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 
 namespace simt::functional {
@@ -46,14 +45,7 @@ std::string_view Program::called_function(uint32_t op) const {
 std::string Program::text(uint32_t op) const {
   if (is_machine_code()) return listing.lines[origins[op].instruction].text;
   const ptx::Instruction& at = instruction(op);
-  std::string text;  // calls stand on several lines
-  for (const char c : std::string_view(*module.text).substr(at.begin, at.end - at.begin)) {
-    if (!std::isspace(static_cast<unsigned char>(c)))
-      text += c;
-    else if (!text.empty() && text.back() != ' ')
-      text += ' ';
-  }
-  return text;
+  return module.text->substr(at.begin, at.end - at.begin);
 }
 
 }  // namespace simt::functional
