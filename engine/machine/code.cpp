@@ -44,8 +44,7 @@ std::string_view Program::called_function(uint32_t op) const {
 
 std::string Program::text(uint32_t op) const {
   if (is_machine_code()) return listing.lines[origins[op].instruction].text;
-  const ptx::Instruction& at = instruction(op);
-  return module.text->substr(at.begin, at.end - at.begin);
+  return ptx::line_text(module, instruction(op).line);
 }
 
 }  // namespace simt::functional
