@@ -201,8 +201,8 @@ def run(controller: Any, ctas: int = 20 * WAVE, rounds: int = 40, **options: Any
 
 
 def test_an_even_launch_is_estimated_within_the_interval() -> None:
-    full, values = run(None, ctas=60 * WAVE, rounds=120)
-    found, computed = run("systematic", ctas=60 * WAVE, rounds=120)
+    full, values = run(None, ctas=60 * WAVE, rounds=240)
+    found, computed = run("systematic", ctas=60 * WAVE, rounds=240)
     sampled = found.sampled
     assert sampled is not None and sampled.decision == "skip"
     assert sampled.ctas <= full.engine["ctas"] * 0.3
