@@ -118,4 +118,10 @@ def json_schema(
     whole["required"] = ["schema", *whole["required"]]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name}
     whole = {**head, **whole, "title": title, **({"$defs": found} if found else {})}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    # msgspec 0.23 describes the keys of a dictionary, 0.22 does not: the file is the same with both.
+    plain = json.loads(json.dumps(whole), object_hook=_without_key_names)
+    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_key_names(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != "propertyNames"}
