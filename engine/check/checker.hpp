@@ -319,6 +319,10 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
 
   void keep_touched();
   void launches_meet(Access first, Access second);
+  /// Of the warp that is executed, at an Op; for reports.
+  Moment here(uint32_t op) const {
+    return {.cta = cta_->index, .op = op, .warp = static_cast<uint16_t>(warp_->number)};
+  }
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
   void add(Finding finding);

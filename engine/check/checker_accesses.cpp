@@ -280,10 +280,7 @@ void Checker::follow_pointers(Context& c, const Op& op, const OpFacts& f, const 
         found.detail = "a pointer to another thread's local memory is used, where it means another place";
         found.first = describe(m, pointer.lane, Writes, 0);
         found.first.what = "write of the pointer";
-        m.cta = cta_->index;
-        m.op = at_;
-        m.warp = static_cast<uint16_t>(warp_->number);
-        found.second = describe(m, i, f.manner, generic[i]);
+        found.second = describe(here(at_), i, f.manner, generic[i]);
         add(std::move(found));
         return;
       }
@@ -331,11 +328,7 @@ void Checker::require_inside(const Extent& variable, const OpFacts& f, const uin
                                : std::to_string(offset) + " bytes from the beginning of ") +
                    "`" + std::string(variable.name) + "`, which has " +
                    std::to_string(variable.end - variable.begin) + " bytes";
-    Moment m;
-    m.cta = cta_->index;
-    m.op = at_;
-    m.warp = static_cast<uint16_t>(warp_->number);
-    found.second = describe(m, i, f.manner, generic[i]);
+    found.second = describe(here(at_), i, f.manner, generic[i]);
     add(std::move(found));
   });
 }
@@ -345,15 +338,11 @@ void Checker::require_writable(const uint64_t* generic, uint32_t lanes) {
   each_of(lanes, [&](uint32_t i) {
     for (const auto& [begin, end] : constants_) {
       if (generic[i] < begin || generic[i] >= end) continue;
-      Moment m;
-      m.cta = cta_->index;
-      m.op = at_;
-      m.warp = static_cast<uint16_t>(warp_->number);
       Finding found;
       found.check = "memory";
       found.kind = "read-only-write";
       found.detail = "a kernel writes to constant memory";
-      found.second = describe(m, i, Writes, generic[i]);
+      found.second = describe(here(at_), i, Writes, generic[i]);
       add(std::move(found));
     }
   });

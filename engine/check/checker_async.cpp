@@ -192,17 +192,12 @@ void Checker::require_fence(uint32_t pc) {
   const auto [at, is_new] = running_->unfenced.try_emplace(pc, UINT32_MAX);
   if (is_new) at->second = unfenced(pc);
   if (at->second == UINT32_MAX) return;
-  Moment m;
-  m.cta = cta_->index;
-  m.warp = static_cast<uint16_t>(warp_->number);
-  m.op = at->second;
   Finding found;
   found.check = "race";
   found.kind = "race-async";
   found.detail = "a register that a product uses is written, and no wgmma.fence comes between";
-  found.first = describe(m, 0, Writes, 0);
-  m.op = pc;
-  found.second = describe(m, 0, Later | Writes, 0);
+  found.first = describe(here(at->second), 0, Writes, 0);
+  found.second = describe(here(pc), 0, Later | Writes, 0);
   add(std::move(found));
 }
 
@@ -218,17 +213,12 @@ void Checker::accumulators(const OpFacts& f, uint32_t pc) {
   const auto touch_register = [&](const Operand& operand) {
     for (const auto& [product, op] : warp_->products) {
       if (product.place != operand.place) continue;
-      Moment m;
-      m.cta = cta_->index;
-      m.op = op;
-      m.warp = static_cast<uint16_t>(warp_->number);
       Finding found;
       found.check = "race";
       found.kind = "race-async";
       found.detail = "a register is used that a product still accumulates in, before wgmma.wait_group";
-      found.first = describe(m, 0, Later | Writes, 0);
-      m.op = pc;
-      found.second = describe(m, 0, 0, 0);
+      found.first = describe(here(op), 0, Later | Writes, 0);
+      found.second = describe(here(pc), 0, 0, 0);
       add(std::move(found));
       return;
     }

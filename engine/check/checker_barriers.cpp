@@ -166,15 +166,11 @@ void Checker::exits(Cta& cta, Warp& warp) {
         std::any_of(groups.committed.begin(), groups.committed.end(), [](uint32_t c) { return c; });
     if (!waits && !groups.open) continue;
     if (&groups == &warp_->groups[static_cast<size_t>(Queue::Products)]) continue;
-    Moment m;
-    m.cta = cta_->index;
-    m.op = groups.op;
-    m.warp = static_cast<uint16_t>(warp_->number);
     Finding found;
     found.check = "sync";
     found.kind = "async-unwaited";
     found.detail = "threads end without waiting for their asynchronous copies";
-    found.second = describe(m, 0, Later, 0);
+    found.second = describe(here(groups.op), 0, Later, 0);
     found.second.what = "asynchronous copy";
     add(std::move(found));
   }

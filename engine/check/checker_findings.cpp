@@ -31,11 +31,7 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
     found.kind = "race-weak";
   }
   found.first = describe(m, then, m.manner, address);
-  Moment now;
-  now.cta = cta_->index;
-  now.op = at_;
-  now.warp = static_cast<uint16_t>(warp_->number);
-  found.second = describe(now, lane, manner, address);
+  found.second = describe(here(at_), lane, manner, address);
   // Which came first is chance: a write is named before a read, then the earlier line before the later one.
   const auto rank = [](const Access& a) { return std::pair(a.what == "read", a.line); };
   if (rank(found.second) < rank(found.first)) std::swap(found.first, found.second);

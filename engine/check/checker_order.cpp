@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 #include "check/checker.hpp"
 #include "machine/lanes.hpp"
@@ -18,6 +19,8 @@ uint32_t Checker::moment(uint32_t op, uint8_t manner) {
   WarpState::Recent& recent = warp_->recent[op % warp_->recent.size()];
   if (recent.op == op && recent.clock == warp_->clock && recent.manner == manner && recent.moment)
     return recent.moment;
+  if (history_.full())
+    throw std::overflow_error("a launch accesses memory at more times than can be kept apart (67 million)");
   Moment made;
   made.cta = cta_->index;
   made.op = op;
@@ -141,20 +144,16 @@ Knowledge Checker::published_by_fences(uint32_t lanes) {
 void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const Op& op) {
   enter(cta, warp);
   warp_->clock = std::max(warp_->clock, cta_->floor + 1);
+  const auto at = static_cast<uint32_t>(&op - grid_->program().code.data());
   if (checks_.sync && (lanes & ~members)) {
-    Moment m;
-    m.cta = cta_->index;
-    m.op = static_cast<uint32_t>(&op - grid_->program().code.data());
-    m.warp = static_cast<uint16_t>(warp_->number);
     Finding found;
     found.check = "sync";
     found.kind = "mask";
     found.detail = "lanes execute it that its mask " + functional::hex(members) + " does not name";
-    found.second = describe(m, static_cast<uint32_t>(std::countr_zero(lanes & ~members)), 0, 0);
+    found.second = describe(here(at), static_cast<uint32_t>(std::countr_zero(lanes & ~members)), 0, 0);
     found.second.what = "collective";
     add(std::move(found));
   }
-  const auto at = static_cast<uint32_t>(&op - grid_->program().code.data());
   if (checks_.sync) require_members(warp, lanes, members, at);
   each_of(lanes, [&](uint32_t i) { warp_->met[i] = {warp_->clock, at}; });
   if (checks_.init && lanes != functional::full_mask && running_->facts[at].kind == Kind::Shuffle)
@@ -194,13 +193,8 @@ void Checker::require_members(const Warp& warp, uint32_t lanes, uint32_t members
     found.check = "sync";
     found.kind = "mask";
     found.detail = "a lane that the mask " + functional::hex(members) + " names goes elsewhere, and ends";
-    Moment m;
-    m.cta = cta_->index;
-    m.warp = static_cast<uint16_t>(warp_->number);
-    m.op = warp_->met[gone].op;
-    found.first = describe(m, gone, 0, 0);
-    m.op = at;
-    found.second = describe(m, static_cast<uint32_t>(std::countr_zero(lanes)), 0, 0);
+    found.first = describe(here(warp_->met[gone].op), gone, 0, 0);
+    found.second = describe(here(at), static_cast<uint32_t>(std::countr_zero(lanes)), 0, 0);
     found.first.what = found.second.what = "collective";
     add(std::move(found));
   });

@@ -100,11 +100,7 @@ void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) 
   then.warp = s.warp;
   found.first = describe(then, s.lane, 0, s.address);
   if (s.is_shuffle) found.first.what = "shuffle";
-  Moment now;
-  now.cta = cta_->index;
-  now.op = at_;
-  now.warp = static_cast<uint16_t>(warp_->number);
-  found.second = describe(now, lane, 0, s.address);
+  found.second = describe(here(at_), lane, 0, s.address);
   found.second.what = "use";
   add(std::move(found));
 }
@@ -313,11 +309,7 @@ void Checker::allocated(const functional::Allocation& made) {
   concurrency_.forget_memory(made.address, made.address + made.size);
   last_ = {};
   if (made.owner == functional::Owner::Kernel && grid_ && cta_) {
-    Moment now;
-    now.cta = cta_->index;
-    now.op = at_;
-    now.warp = static_cast<uint16_t>(warp_->number);
-    Access& place_made = heap_[made.address] = describe(now, 0, 0, 0);  // memory is locked
+    Access& place_made = heap_[made.address] = describe(here(at_), 0, 0, 0);  // memory is locked
     place_made.what = "malloc";
     heap_sizes_[made.address] = made.size;
   }

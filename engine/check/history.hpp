@@ -41,8 +41,11 @@ class History {
   /// The number of a new moment.
   uint32_t add(const Moment& moment);
   const Moment& operator[](uint32_t number) const { return moments_[number]; }
-  /// No more moments can be kept apart.
-  bool full() const { return moments_.size() >= 1u << 26 || groups_.size() >= 1u << 26; }
+  /// No more moments can be kept apart, or no more groups in another moment's accesses.
+  bool full() const {
+    constexpr size_t numbers = 1u << 26, in_a_moment = 1u << 16;
+    return moments_.size() >= numbers || groups_.size() >= numbers - in_a_moment;
+  }
 
   static Stamp stamp(uint32_t moment, uint32_t lane) { return moment << 5 | lane; }
   static bool is_group(Stamp s) { return s >> 31; }

@@ -63,6 +63,8 @@ class Checking:
         except ProgramFault as fault:
             self._fault(fault, launcher.kernel.module.image.name)
             raise
+        except OverflowError as error:
+            raise LaunchError(f"kernel `{launcher.kernel.name}`: {error}; check a smaller grid") from None
 
     def findings(self) -> list[Finding]:
         """What has been found, equal findings as one; memory that is still allocated is a leak."""
