@@ -252,7 +252,7 @@ def test_a_shared_unit_serves_the_sub_cores_in_turn(tmp_path: Path) -> None:
 
 
 def test_ctas_begin_at_two_sub_cores_in_turn(tmp_path: Path) -> None:
-    """In each CTA one of four warps works: those of two CTAs have a sub-core each, those of four share two."""
+    """In each CTA one of four warps works: of two CTAs each in a sub-core of its own, of four two in each."""
 
     def works(w: Warp) -> None:
         for i in range(300):

@@ -40,11 +40,17 @@ def test_operators_of_cuda() -> None:
     assert found.stdout == "passed\n"
 
 
+def on_simt(name: str, folder: Path) -> str:
+    """What a script prints whose device is "simt"."""
+    script = folder / name
+    script.write_text(
+        "import simt.torch\nsimt.torch.use('h100', timed=False)\n" + (SCRIPTS / name).read_text()
+    )
+    return run(script, "simt").stdout
+
+
 def test_operators_of_simt(tmp_path: Path) -> None:
-    text = "import simt.torch\nsimt.torch.use('h100', timed=False)\n"
-    script = tmp_path / "operators.py"
-    script.write_text(text + (SCRIPTS / "operators.py").read_text())
-    assert run(script, "simt").stdout == "passed\n"
+    assert on_simt("operators.py", tmp_path) == "passed\n"
 
 
 def test_training_has_the_losses_of_the_cpu() -> None:
@@ -70,7 +76,8 @@ def test_compiled_for_cuda() -> None:
 
 
 def test_compiled_for_simt(tmp_path: Path) -> None:
-    text = "import simt.torch\nsimt.torch.use('h100', timed=False)\n"
-    script = tmp_path / "compiled.py"
-    script.write_text(text + (SCRIPTS / "compiled.py").read_text())
-    assert run(script, "simt").stdout == "passed\n"
+    assert on_simt("compiled.py", tmp_path) == "passed\n"
+
+
+def test_flex_attention(tmp_path: Path) -> None:
+    assert on_simt("flex.py", tmp_path) == "passed\n"
