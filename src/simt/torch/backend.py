@@ -19,7 +19,7 @@ from simt.gpu import GPU
 from simt.options import DEFAULT_GPU
 
 from .device import TorchDevice
-from .graphs import move, parts, replaced, without_values
+from .graphs import move, parts, without_values
 from .imitation import imitated, trace_triton_kernels, tracing
 from .operators import DECOMPOSITIONS, attention
 
@@ -85,7 +85,7 @@ def _compile(device: TorchDevice, graph: GraphModule, inputs: Any, **options: An
     """Compiles a graph of ATen operators on the CPU for the GPU."""
     constants = _lift_constants(graph)
     mode = detect_fake_mode(inputs) or FakeTensorMode()
-    move(graph, lambda value: replaced(value, _on_cuda), _make_on_cuda)
+    move(graph, _on_cuda, _make_on_cuda)
     with imitated(device.gpu.spec, device.gpu.functional):
         given = [
             without_values(mode, value, _CUDA) if isinstance(value, torch.Tensor) else value

@@ -16,15 +16,16 @@ def parts(module: GraphModule) -> list[GraphModule]:
     return [m for m in module.modules() if isinstance(m, GraphModule)]
 
 
-def replaced(value: Any, device: Callable[[torch.device], torch.device]) -> Any:
-    """An argument of an operator with another device."""
-    return device(value) if isinstance(value, torch.device) else value
-
-
 def move(
-    graph: GraphModule, moved: Callable[[Any], Any], change: Callable[[Node], None] = lambda node: None
+    graph: GraphModule,
+    device: Callable[[torch.device], torch.device],
+    change: Callable[[Node], None] = lambda node: None,
 ) -> None:
-    """Gives operators other arguments. moved: what an argument becomes. change: what else a node needs."""
+    """Gives operators another device. device: for each that one names. change: what else a node needs."""
+
+    def moved(value: Any) -> Any:
+        return device(value) if isinstance(value, torch.device) else value
+
     for part in parts(graph):
         for node in part.graph.nodes:
             node.args = map_aggregate(node.args, moved)

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from .eager import renamed
-from .graphs import move, replaced, without_values
+from .graphs import move, without_values
 
 _CUDA, _SIMT = "cuda", "simt"
 
@@ -50,7 +50,7 @@ def _compile(inner: Callable[..., Any], graph: GraphModule, inputs: Sequence[Any
         for name, value in list(vars(part).items()) + list(part._buffers.items()):
             if isinstance(value, torch.Tensor) and value.device.type == _SIMT:
                 setattr(part, name, renamed(value, _CUDA))
-    move(graph, lambda value: replaced(value, device))
+    move(graph, device)
     given = [
         without_values(mode, value, device(value.device)) if isinstance(value, torch.Tensor) else value
         for value in inputs
