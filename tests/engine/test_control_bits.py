@@ -82,9 +82,9 @@ def rows_of(code: Code, rows: list[Row]) -> list[Row]:
     return result
 
 
-def source_of(folder: Path, code: Code, warps: int = 1) -> _engine.TraceSource:
+def source_of(folder: Path, code: Code, warps: int = 1, ctas: int = 1) -> _engine.TraceSource:
     code.end()
-    folder = write_kernel(folder, [[code.warp] * warps], sm=86, shared_bytes=4096)
+    folder = write_kernel(folder, [[code.warp] * warps] * ctas, sm=86, shared_bytes=4096)
     kernel = open_trace(folder).kernels[0]
     reader, summary = kernel.stored()
     parts = reader.parts(summary)
@@ -216,6 +216,24 @@ def test_waits_for_reads(opcode: str, width: int, uniform: bool, expected: int, 
         code.add("FFMA", 12, (8,), waits=(5,), stall=4)
 
     assert distance(tmp_path, build, counts=(100, 140)) == expected + 4  # beyond the first one's miss
+
+
+@pytest.mark.parametrize(("opcode", "operands"), [("STG.E", (2, 8)), ("RED.E.ADD", (2, 8))])
+def test_what_is_under_way_to_memory_holds_no_place(
+    opcode: str, operands: Sequence[int], tmp_path: Path
+) -> None:
+    """An L2 that takes 100 cycles longer delays four CTAs in a row by that once, at the end of the launch."""
+
+    def end(latency: int) -> int:
+        code = Code().add(opcode, sources=operands, addresses=[GLOBAL] * 32, stall=2, read=0)
+        one_at_a_time = {"sm.count": 1, "sm.max_ctas": 1, "sm.front_end.instruction_cache.perfect": True}
+        engine = _engine.Gpu(load_spec("rtx3070", {**one_at_a_time, "l2.latency": latency}).native(), 1)
+        engine.launch(source_of(tmp_path / str(latency), code, ctas=4), 1)
+        assert engine.run(MOST_CYCLES)
+        (record,) = engine.finished()
+        return int(record["end_cycle"])
+
+    assert end(400) - end(300) == 100
 
 
 def test_a_raised_counter_is_seen_one_cycle_late(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ void LoadStoreUnit::complete(uint32_t in_flight) {
   InFlight& instruction = pool_[in_flight];
   const uint32_t w = instruction.warp;
   const Operation operation = instruction.instruction->fixed.operation;
-  warps_.release(w, *instruction.instruction);
+  if (!instruction.counts_as_store) warps_.release(w, *instruction.instruction);
   if (operation == Operation::AsyncCopy)
     warps_.async_copy_done(w, static_cast<uint32_t>(instruction.async_copy));
   else if (operation == Operation::BulkLoad)
@@ -464,13 +464,14 @@ bool LoadStoreUnit::dispatch(Cycle now) {
   if (!instruction.transactions.empty()) return changed;
   warps_.leave_pipeline(instruction.warp);
   dispatch_ = InFlightPool::none;
-  if (operation == Operation::Store || operation == Operation::BulkStore ||
-      operation == Operation::MemoryBarrier) {
-    warps_.release(instruction.warp, *instruction.instruction);
-    if (instruction.outstanding == 0) pool_.release(index);
-  } else if (instruction.outstanding == 0) {
+  const bool stores = operation == Operation::Store || operation == Operation::BulkStore ||
+                      operation == Operation::MemoryBarrier;
+  if (stores || instruction.counts_as_store) warps_.release(instruction.warp, *instruction.instruction);
+  if (instruction.outstanding > 0) return true;
+  if (stores)
+    pool_.release(index);
+  else
     complete(index);
-  }
   return true;
 }
 
