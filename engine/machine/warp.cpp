@@ -21,6 +21,7 @@ void Warp::restart(uint32_t pc) {
   split.mask = lanes_;
   splits_.assign(1, split);
   meetings_.clear();
+  first_unused_ = 0;
   dynamic_stacks.fill(0);
   std::fill(registers_.begin(), registers_.end(), Line{});
 }
@@ -118,8 +119,9 @@ Warp::Split Warp::take_current() {
 }
 
 uint32_t Warp::new_meeting(const Split& split, uint32_t pc, uint32_t expected) {
-  uint32_t index = 0;
+  uint32_t index = first_unused_;
   while (index < meetings_.size() && meetings_[index].used) ++index;
+  first_unused_ = index + 1;
   if (index == meetings_.size()) meetings_.emplace_back();
   Meeting& m = meetings_[index];
   m = Meeting{};
@@ -134,6 +136,11 @@ uint32_t Warp::new_meeting(const Split& split, uint32_t pc, uint32_t expected) {
   return index;
 }
 
+void Warp::end_meeting(uint32_t index) {
+  meetings_[index].used = false;
+  first_unused_ = std::min(first_unused_, index);
+}
+
 void Warp::resume(uint32_t index) {
   Meeting& m = meetings_[index];
   Split split;
@@ -144,7 +151,7 @@ void Warp::resume(uint32_t index) {
   split.frame = m.frame;
   split.stack = m.stack;
   split.call = m.call;
-  m.used = false;
+  end_meeting(index);
   add(split);
 }
 
@@ -166,7 +173,7 @@ void Warp::leave(uint32_t meeting, uint32_t lanes, uint32_t last) {
     const uint32_t outer = m.outer;
     m.expected &= ~lanes;
     if (m.expected == 0)
-      m.used = false;
+      end_meeting(meeting);
     else if (m.expected == m.arrived)
       resume(meeting);
     meeting = outer;

@@ -146,12 +146,14 @@ class Warp {
   void resume(uint32_t meeting);
   void leave(uint32_t meeting, uint32_t lanes, uint32_t last);
   Split take_current();
+  void end_meeting(uint32_t index);
 
   uint32_t number_, lanes_, alive_;
   size_t current_ = 0;
   uint32_t run_length_ = 0, waiting_ = 0;
   std::vector<Split> splits_;
   std::vector<Meeting> meetings_;
+  uint32_t first_unused_ = 0;  ///< the meetings before it are used: deep recursion has many
   std::vector<Line> registers_;
 };
 
