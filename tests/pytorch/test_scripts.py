@@ -62,7 +62,12 @@ def test_training_has_the_losses_of_the_cpu() -> None:
 def test_simt_exec_gives_pytorch_a_device(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import importlib.util\nassert importlib.util.find_spec('torch')\n"  # as many packages ask
+        "import importlib.util, sys\nassert importlib.util.find_spec('torch')\n"  # as many packages ask
+        "from importlib.machinery import PathFinder\n"
+        "class Greedy:\n"  # pytest's takes every module if tests may have any name
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        return PathFinder.find_spec(name) if name == 'torch' else None\n"
+        "sys.meta_path.insert(0, Greedy())\nimport colorsys\n"
         "import torch\nx = torch.ones(64, device='cuda')\nprint((x + x).sum().item())\n"
     )
     output = tmp_path / "out.json"

@@ -47,7 +47,7 @@ class Loading(device.SimulatedDevice):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of what the times that are made up lead to
-@pytest.mark.parametrize("gpu", ["qv100", "rtx2060", "a100", "h100"])
+@pytest.mark.parametrize("gpu", ["qv100", "h100"])
 def test_no_opcode_is_refused(gpu: str) -> None:
     loading = Loading(gpu)
     for benchmark in microbenchmarks().values():
