@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <set>
 
@@ -498,12 +499,14 @@ void bind_gpu(nb::module_& m) {
           "ends.")
       .def(
           "run",
-          [](GpuHandle& self, uint64_t max_cycles, const std::vector<uint64_t>& until) {
-            return self.gpu.run(max_cycles, until);
+          [](GpuHandle& self, uint64_t max_cycles, const std::vector<uint64_t>& until, double seconds) {
+            return self.gpu.run(max_cycles, until, seconds);
           },
-          "max_cycles"_a, "until"_a = std::vector<uint64_t>{}, nb::call_guard<nb::gil_scoped_release>(),
+          "max_cycles"_a, "until"_a = std::vector<uint64_t>{},
+          "seconds"_a = std::numeric_limits<double>::infinity(), nb::call_guard<nb::gil_scoped_release>(),
           "Simulates up to max_cycles more core cycles, or until a launch with a controller, or one of the "
-          "launches and transfers in `until`, has ended; True when all queued work is done.")
+          "launches and transfers in `until`, has ended, or `seconds` of the host have passed; True when all "
+          "queued work is done.")
       .def(
           "l2_contents",
           [](const GpuHandle& self) {

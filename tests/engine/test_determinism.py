@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from simt import _engine
+from simt.spec import load_spec
+from simt.trace import open_trace
 from simt.trace.generate import generate
 from simt.trace.writer import Warp
-from support.tiny import GLOBAL, run, warp_of, write_kernel
+from support.tiny import GLOBAL, MOST_CYCLES, dependent, run, warp_of, write_kernel
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +87,21 @@ def test_stores_that_outlast_their_warps_end_the_same_way(gpu: str, tmp_path: Pa
     for how in ({"threads": 2}, {"window": 1}, {"threads": 3, "window": 5}):
         assert run(tmp_path / "t", gpu, settings, timeline=300, **how) == reference, how
     assert run(tmp_path / "t", gpu, settings, timeline=300, slices=lambda i: 1 + 7 * (i % 9)) == reference
+
+
+def test_calls_of_the_engine_end_by_time(tmp_path: Path) -> None:
+    """However many cycles it may simulate: a call without time takes one window, and changes no result."""
+    trace = open_trace(write_kernel(tmp_path, [[dependent(400)] * 4] * 200)).kernels[0]
+
+    def record(seconds: float) -> tuple[int, dict[str, Any]]:
+        engine = _engine.Gpu(load_spec("qv100", {"sm.count": 2}).native(), 1)
+        engine.launch(trace.source(), 1)
+        calls = 1
+        while not engine.run(MOST_CYCLES, seconds=seconds):
+            calls += 1
+        return calls, engine.finished()[0]
+
+    calls, whole = record(float("inf"))
+    assert calls == 1
+    calls, by_window = record(0.0)
+    assert calls > 100 and by_window == whole

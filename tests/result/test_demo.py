@@ -89,7 +89,6 @@ def test_counters_do_not_depend_on_slices(
     result: Result, slice_seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simt.run.slices, "SLICE_SECONDS", slice_seconds)
-    monkeypatch.setattr(simt.run.slices, "FIRST_SLICE", 97)
     other = simt.simulate(DEMO, "qv100", kernels="1-2", timeline=200)
     assert other.launches == result.launches[:2]
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "isa/paired_warps.hpp"
@@ -451,7 +452,10 @@ Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   return next_event > end ? std::min(next_event, latest) : end;
 }
 
-bool Gpu::run(Cycle max_cycles, const std::vector<uint64_t>& until) {
+bool Gpu::run(Cycle max_cycles, const std::vector<uint64_t>& until, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  const auto late = [&] { return std::chrono::duration<double>(Clock::now() - begin).count() >= seconds; };
   queue_.host_waits_for(until);
   const Cycle limit = max_cycles > ~Cycle{0} - now_ ? ~Cycle{0} : now_ + max_cycles;
   while (now_ < limit) {
@@ -465,6 +469,7 @@ bool Gpu::run(Cycle max_cycles, const std::vector<uint64_t>& until) {
     const Cycle next = next_event();
     if (next == ~Cycle{0}) report_deadlock();
     step(window_end(next, limit));
+    if (late()) break;
   }
   finish_launches();
   end_transfers();

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -66,9 +67,11 @@ class Gpu : private SampledMachine {
 
   /// Simulates until all queued work is done, or `max_cycles` more cycles have passed; or until a launch with
   /// a controller has ended, so that the controller can learn from it before the next one begins; or until
-  /// one of `until` has ended, so that the host can continue. True if all work is done. Throws Deadlock, and
-  /// whatever a transfer's `perform` throws, once that transfer has ended.
-  bool run(Cycle max_cycles, const std::vector<uint64_t>& until = {});
+  /// one of `until` has ended, so that the host can continue; or until `seconds` of the host have passed, which
+  /// changes no result. True if all work is done. Throws Deadlock, and whatever a transfer's `perform` throws,
+  /// once that transfer has ended.
+  bool run(Cycle max_cycles, const std::vector<uint64_t>& until = {},
+           double seconds = std::numeric_limits<double>::infinity());
 
   /// What the L2 holds between launches. launches_begun: how many have begun; each has constants of its own
   /// there.

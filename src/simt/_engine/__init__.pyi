@@ -609,9 +609,9 @@ class Gpu:
         Work in stream order that is no launch. after: as of a launch. stream: None for one that is ordered by `after` alone. link: what it occupies: none, host_to_device, device_to_host, device, peer_to_device or device_to_peer. traffic: bytes over the link; those copied within the device count twice. touched: device memory whose contents may stay in the L2: rows as address, bytes, pitch, rows of a slice, bytes from slice to slice, slices, and use: read, received (from the host) or written. perform: called when it ends.
         """
 
-    def run(self, max_cycles: int, until: Sequence[int] = []) -> bool:
+    def run(self, max_cycles: int, until: Sequence[int] = [], seconds: float = float('inf')) -> bool:
         """
-        Simulates up to max_cycles more core cycles, or until a launch with a controller, or one of the launches and transfers in `until`, has ended; True when all queued work is done.
+        Simulates up to max_cycles more core cycles, or until a launch with a controller, or one of the launches and transfers in `until`, has ended, or `seconds` of the host have passed; True when all queued work is done.
         """
 
     def l2_contents(self) -> tuple[int, list[bytes]]:

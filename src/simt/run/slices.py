@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from simt import _engine
     from simt.spec.native import NativeSpec
 
-# Core cycles per call of the engine while its speed is unknown; afterwards, calls take about SLICE_SECONDS.
-FIRST_SLICE, LARGEST_SLICE = 1_000, 100_000_000
 SLICE_SECONDS = 0.2
+"""How long a call of the engine takes."""
+_NO_LIMIT = 1 << 62
+"""Core cycles of a call that ends by time."""
 NO_MEMORY = (
     "the host's memory does not suffice for a GPU of this specification and this launch; "
     "look for a value that is too large (`simt gpus show`), or simulate fewer launches at once"
@@ -32,25 +33,6 @@ def new_engine(spec: NativeSpec, **options: int) -> _engine.Gpu:
         raise SpecError(f"{spec['name']}: {NO_MEMORY}") from error
     except ValueError as error:
         raise SpecError(f"{spec['name']}: {error}") from error
-
-
-class _Slice:
-    """Chooses the number of cycles per call of the engine, so that calls take about this many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._cycles = FIRST_SLICE
-        self._seconds = seconds
-
-    def run(self, engine: _engine.Gpu, most: int, until: Sequence[int]) -> None:
-        """Runs the engine."""
-        before, asked = time.monotonic(), min(self._cycles, most)
-        end = engine.cycle + asked
-        engine.run(asked, until)
-        if engine.cycle < end:  # it has paused: too short to measure its speed
-            return
-        seconds = time.monotonic() - before
-        growth = min(4.0, max(0.25, self._seconds / max(seconds, 1e-6)))
-        self._cycles = min(LARGEST_SLICE, max(1, int(self._cycles * growth)))
 
 
 def run_slices(
@@ -74,7 +56,7 @@ def run_slices(
         stop_requested: see `deferred_stop`. most: core cycles after which it pauses. seconds: of the host,
         after which it pauses.
     """
-    size = _Slice(SLICE_SECONDS if seconds is None else min(seconds, SLICE_SECONDS))
+    slice_seconds = SLICE_SECONDS if seconds is None else min(seconds, SLICE_SECONDS)
     pause = None if seconds is None else time.monotonic() + seconds
     while True:
         if stop_requested():
@@ -88,7 +70,7 @@ def run_slices(
             engine.run(limits.cycles_left(cycle, most), until)
             after_slice()
             return ""
-        size.run(engine, limits.cycles_left(cycle, LARGEST_SLICE), until)
+        engine.run(limits.cycles_left(cycle, _NO_LIMIT), until, slice_seconds)
         after_slice()
         if pause is not None and time.monotonic() >= pause:
             return ""
