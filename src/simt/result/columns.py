@@ -22,6 +22,7 @@ ROWS, COLUMNS, BLOCKS = "simt.result/1", "simt.result/2", "simt.result/3"
 _KEY = "index"  # a list whatever it holds, so that its length is the number of launches
 _DERIVED = ("counters", "warp_instructions", "thread_instructions")  # follow from the others
 _ABSENT: Any = object()
+_encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make one for each value
 
 
 def compact(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,6 +64,10 @@ def _rows_of(columns: Any) -> list[dict[str, Any]]:
     ]
 
 
+def _text(value: Any) -> str:
+    return str(value) if type(value) is int else _encode(value)
+
+
 def _packed(values: Sequence[Any]) -> Any:
     present = [value for value in values if value is not _ABSENT]
     if any(present) and all(isinstance(value, dict) for value in present):
@@ -72,7 +77,7 @@ def _packed(values: Sequence[Any]) -> Any:
             for name in names
         }
         return {"fields": fields, "absent": [i for i, value in enumerate(values) if value is _ABSENT]}
-    texts = [None if value is _ABSENT else json.dumps(value, allow_nan=False) for value in values]
+    texts = [None if value is _ABSENT else _text(value) for value in values]
     pool = dict.fromkeys(text for text in texts if text is not None)
     if len(pool) == 1 and None not in texts:
         return {"same": values[0]}

@@ -71,10 +71,13 @@ class _Gathered:
         count = len(next(iter(columns.values())))
         places = {"launch_index": [launch.index] * count, "launch_id": [launch.id] * count}
         for name, values in {**places, **columns}.items():
-            self._columns.setdefault(name, [None] * self._rows).extend(values)
+            if (column := self._columns.get(name)) is None:
+                column = self._columns[name] = [None] * self._rows
+            column.extend(values)
         self._rows += count
-        for values in self._columns.values():
-            values.extend([None] * (self._rows - len(values)))
+        for column in self._columns.values():
+            if len(column) < self._rows:
+                column.extend([None] * (self._rows - len(column)))
 
     def frame(self, types: Mapping[str, type[pl.DataType]] = MappingProxyType({})) -> pl.DataFrame:
         """types: of columns that are not whole numbers of 64 bits."""
