@@ -6,6 +6,7 @@ for each of its CTAs after a launch latency of 500, one launch after the other.
 
 from __future__ import annotations
 
+import math
 import sys
 import types
 from array import array
@@ -22,6 +23,7 @@ from simt._engine import COUNTERS
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 
 CTA_CYCLES, LATENCY, INSTRUCTIONS = 1000, 500, 640
+CALL_CYCLES = 1000  # of a call of `Gpu.run` that ends by time
 STATES = (
     "selected",
     "not_selected",
@@ -229,8 +231,9 @@ class FakeGpu:
         start = self._queue[-1][2] if self._queue else 0
         self._queue.append((launch_id, source, start + LATENCY + source * CTA_CYCLES))
 
-    def run(self, max_cycles: int, until: Sequence[int] = ()) -> bool:
+    def run(self, max_cycles: int, until: Sequence[int] = (), seconds: float = math.inf) -> bool:
         assert max_cycles > 0 and not until
+        max_cycles = min(max_cycles, CALL_CYCLES if seconds < math.inf else max_cycles)
         if self.before_run:
             self.before_run(self)
         if self.deadlock_at is not None and self.cycle + max_cycles >= self.deadlock_at:
