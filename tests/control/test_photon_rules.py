@@ -93,18 +93,23 @@ def interval(
     )
 
 
-def result(cycles: int, **engine: int) -> Any:
+def result(cycles: int, l2: dict[str, dict[str, int]] | None = None, **engine: int) -> Any:
     return SimpleNamespace(
         start_cycle=100,
         launch_latency=50,
         end_cycle=150 + cycles,
         engine=engine,
         l1={},
-        l2={},
+        l2=l2 or {},
         stalls={},
         warp_stalls={},
         sampled=None,
     )
+
+
+def l2_reads(hit: int, miss: int) -> dict[str, dict[str, int]]:
+    outcomes = {"hit": hit, "hit_reserved": 0, "miss": miss, "sector_miss": 0}
+    return {"global_read": outcomes, "global_write": dict.fromkeys(outcomes, 10**6)}
 
 
 def warps_of(index: int, time: int, count: int = 10) -> list[tuple[int, int, int, int]]:
@@ -314,16 +319,26 @@ def test_a_launch_like_an_earlier_one_states_an_interval() -> None:
         assert found.reason.startswith("kernel: ") and "; cycles ± " in found.reason
 
 
-def test_the_first_launch_of_a_kind_represents_no_other() -> None:
+@pytest.mark.parametrize(
+    ("hit", "miss", "after"),
+    [
+        (900, 100, [None, 7_000]),  # the second of its kind may find more in the L2, and represents the third
+        (995, 5, [8_000, 8_000]),  # the first found nearly all that it read, as the second will
+        (0, 4096, [8_000, 8_000]),  # the first read all that the L2 holds, and leaves nothing of use in it
+    ],
+)
+def test_the_first_launch_of_a_kind_represents_others_only_if_they_find_the_same_in_the_l2(
+    hit: int, miss: int, after: list[int | None]
+) -> None:
     p = Photon("kernel").start()
     outcomes = []
     for index, counts in enumerate([SAME, SAME, *[[[1, 30, 1]] * 40] * 3]):  # one function, two kinds
-        view = launch(Code(counts), index)
+        view = launch(Code(counts), index, l2_lines=4096)
         decision = p.begin(view)
         outcomes.append(decision.launch_cycles if isinstance(decision, Predict) else None)
         if outcomes[-1] is None:
-            p.end(view, result(1_000 * (10 - index)))
-    assert outcomes == [None, None, None, None, 7_000]  # of the second of its kind, not of the first
+            p.end(view, result(1_000 * (10 - index), l2_reads(hit, miss)))
+    assert outcomes == [None, None, None, *after]
 
 
 def test_as_published_is_said_beside_each_prediction() -> None:

@@ -44,11 +44,6 @@ NETWORKS = dict.fromkeys(("vgg16", "resnet152", "resnet18", "resnet50", "resnet3
 NETWORK_METHODS = ("photon:kernel", "photon", "photon-published")
 LAYERED = "vgg16", 32
 """The network that is shown layer by layer."""
-BEFORE_KINDS = (
-    " **The rows were measured before this rule**; [VGG-16 by layer](#layers) is with it. ResNet-152 is "
-    "where it matters most, as [Photon](../control/photon.md#when-a-time-is-stable) says."
-)
-"""For rows that were measured before photon_study.py kept the seconds of launches."""
 LARGE = "resnet18", 224
 
 
@@ -309,10 +304,9 @@ def show_networks(section: Section, frame: pl.DataFrame) -> str:
         "waves](../control/photon.md#launches-of-few-waves)). [The "
         "record](../records/photon-and-pka.md#networks) has 224 "
         "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times. "
-        "Blocks of one shape use the same memory for their weights, which all but the first find in the L2; "
-        "so the first launch of a kind stands for no other in simt's variant."
-        + ("" if "launch_seconds" in frame.columns else BEFORE_KINDS)
-        + "\n\n"
+        "Blocks of one shape use the same memory for their weights, which all but the first may find in the "
+        "L2; by what it missed there, simt's variant decides whether the first stands for others "
+        "([when](../control/photon.md#when-a-time-is-stable)).\n\n"
         + table(SUMMARY, summary(frame, NETWORK_METHODS))
         + "\n"
         + cases(frame, NETWORK_METHODS)

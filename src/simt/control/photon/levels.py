@@ -27,6 +27,7 @@ from .stability import Cycles
 Small = Literal["wave", "sms"]
 Floats = npt.NDArray[np.float64]
 _ALIKE = 0.08  # half width of the cycles of a launch that is like another one
+_WARM = 0.01  # share of the L2's reads that miss, up to which a launch found in the caches what it reads
 _FEW = 16  # executions below which the interval model is better than a block's own mean
 
 
@@ -65,7 +66,7 @@ class Done:
     work: LevelWork
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
-    first: bool  # first launch of its function, or of its kind
+    cold: bool  # began with other contents of the caches than later ones of its kind
     half_width: float  # of the interval of its cycles, relative to them
 
 
@@ -78,8 +79,8 @@ class KernelLevel:
     small: "wave": launches that do not fill the GPU once, "sms": launches with fewer warps than SMs, are only
         alike if they have equally many warps.
     work: by what share the instructions per warp may differ; None: any.
-    warm: whether a launch represents no other if it is the first of its function, or no earlier one was like
-        it: what it reads was not yet in the caches.
+    warm: whether a launch represents no other if later ones find the caches in another state: the first of
+        its function, and the first of its kind, unless the L2 held what it reads, or cannot hold that much.
     """
 
     distance: float
@@ -91,7 +92,7 @@ class KernelLevel:
 
     def like(self, launch: LevelWork) -> Done | None:
         """The earlier launch with a similar vector whose number of warps is nearest."""
-        found = [done for done in self._done if not (self.warm and done.first) and self._alike(done, launch)]
+        found = [done for done in self._done if not (self.warm and done.cold) and self._alike(done, launch)]
         # Among equally near ones the latest: it left the caches as this launch finds them.
         return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
 
@@ -138,10 +139,25 @@ class KernelLevel:
         """Adds a launch that was not predicted as a whole; it can represent others."""
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
         known = launch.view.name in self._functions
-        first = not (known and any(self._alike(done, launch) for done in self._done))
+        cold = not known
+        if known and not any(self._alike(done, launch) for done in self._done):
+            cold = _differs_when_warm(result, launch.view.l2_lines)
         self._functions.add(launch.view.name)
         half = 0.0 if result.sampled is None else result.sampled.half_widths.get("cycles", 0.0)
-        self._done.append(Done(launch, cycles, totals(result), first, half))
+        self._done.append(Done(launch, cycles, totals(result), cold, half))
+
+
+def _differs_when_warm(result: LaunchResult, l2_lines: int) -> bool:
+    """Whether another launch that reads the same may find more of it in the L2 than this one did.
+
+    It cannot if this one missed next to nothing. Nor does it if this one read more than the L2 holds: under
+    LRU, the lines that the next one needs first are evicted first. l2_lines: capacity of the L2; 0: unknown.
+    """
+    reads = [of for kind, of in result.l2.items() if kind.endswith("_read")]
+    missed = sum(of["miss"] for of in reads)
+    found = sum(of["hit"] + of["hit_reserved"] for of in reads)
+    without = missed + sum(of["sector_miss"] for of in reads)
+    return without > _WARM * (found + without) and not 0 < l2_lines <= missed
 
 
 class WarpLevel:
