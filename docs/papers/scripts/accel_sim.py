@@ -1,8 +1,8 @@
 """Accel-Sim (Khairy et al., ISCA 2020): its tables and figures on simt. See papers.py for the arguments.
 
 Machine code is what `simt validate programs --gpu qv100 --code sass --record` has recorded, else that of
-pka.py's full simulations, else what docs/records/whole-programs.md has of an earlier model. Configurations are those of a checkout of
-GPGPU-Sim (SIMT_GPGPUSIM).
+pka.py's full simulations, else what docs/records/whole-programs.md has of an earlier model. Configurations
+are those of a checkout of GPGPU-Sim (SIMT_GPGPUSIM).
 """
 
 from __future__ import annotations
