@@ -23,7 +23,7 @@ CHOSEN = (
 )
 """The shortest first; all rows of these are certain."""
 LEFT_OUT = (
-    "Left out for their time: `3mm` (about 5 minutes of the processor, by the smaller size), `2mm`, `syrk` and "
+    "Left out for their time: `3mm` (some 5 minutes of the processor), `2mm`, `syrk` and "
     "the other products of CUTLASS"
 )
 
