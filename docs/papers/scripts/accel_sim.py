@@ -21,7 +21,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from papers import ROOT, WORK, Item, NotMeasured, Paper, Part, Rows, Section, Steps, main, percent, table
 from pka import PKA
-from recipes import rows, simulate, sources
+from recipes import measured_values, rows, simulate, sources
 
 from simt.errors import SpecError
 from simt.plots import SERIES
@@ -47,6 +47,9 @@ TABLES = {"GPGPU-Sim 3.x": "gpgpu-sim", "Accel-Sim, PTX": "ptx", "Accel-Sim": "s
 """What the paper's table VIII says."""
 SIMT = ("simt, PTX", "simt")
 HITS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"
+SHARED = "smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_shared_st.sum"
+BY_SHARED = "accesses to shared memory"
+"""The sum of these two, which AccelWattch's table has."""
 PLAIN = "hits without those on a sector that is being loaded"
 
 
@@ -279,6 +282,9 @@ def show_longer(section: Section, frame: pl.DataFrame) -> str:
 def counters_of(steps: Steps, kernels: Sequence[Row]) -> pl.DataFrame:
     """Kernels of CUDA's samples whose counters on a V100 are published."""
     found: Rows = []
+    of_shared = {
+        of["Kernel"]: float(of["SHRD_ACC"]) for _, of in read_table(measured_values() / "v100-counters.csv")
+    }
     for row in kernels:
 
         def make(row: Any = row) -> Rows:
@@ -304,6 +310,15 @@ def counters_of(steps: Steps, kernels: Sequence[Row]) -> pl.DataFrame:
                         "simt": float(np.mean([launch.counters[name] or 0 for launch in launches])),
                     }
                 )
+            shared = np.mean([sum(launch.counters[name] or 0 for name in SHARED) for launch in launches])
+            rows_.append(
+                {
+                    **about,
+                    "counter": BY_SHARED,
+                    "silicon": of_shared[row.recipe.where["Kernel"][0]],
+                    "simt": float(shared),
+                }
+            )
             plain = np.mean([launch.l1.get("global_read", {}).get("hit", 0) for launch in launches])
             return [
                 *rows_,
@@ -370,7 +385,7 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
             axes.plot(mine["silicon"], mine["simt"], "o", color=SERIES["blue"], ms=4)
             axes.set_xscale("symlog")
             axes.set_yscale("symlog")
-            unit = "cycles" if counter == "cycles" else "sectors"
+            unit = {"cycles": "cycles", BY_SHARED: "warp instructions"}.get(counter, "sectors")
             axes.set_title(f"{broken(counter)}\n({unit})", fontsize=7)
             axes.tick_params(labelsize=6)
         figure.supxlabel("on a V100", fontsize=8)
@@ -381,7 +396,9 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
     return (
         "Kernels of CUDA's samples with published counters of a V100 (Accel-Sim's repository, "
         "AccelWattch). NRMSE is the "
-        "paper's: root of the mean squared error over the mean. The last row is the other way of counting "
+        "paper's: root of the mean squared error over the mean. Accesses to shared memory are the sum of `"
+        + "` and `".join(SHARED)
+        + "`. The last row is the other way of counting "
         "hits in the L1: "
         "simt's counter takes a load that finds its sector's tag present while it is being loaded for a "
         "hit, as Accel-Sim "
