@@ -320,25 +320,27 @@ def test_a_launch_like_an_earlier_one_states_an_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hit", "miss", "after"),
+    ("hit", "miss", "cycles", "after"),
     [
-        (900, 100, [None, 7_000]),  # the second of its kind may find more in the L2, and represents the third
-        (995, 5, [8_000, 8_000]),  # the first found nearly all that it read, as the second will
-        (0, 4096, [8_000, 8_000]),  # the first read all that the L2 holds, and leaves nothing of use in it
+        (900, 100, [8_000, 7_000, 6_900], [None, None, None, 6_900]),  # the third confirms the second
+        (900, 100, [8_000, 7_900, 0], [None, None, 7_900, 7_900]),  # the second confirms the first
+        (995, 5, [8_000, 0, 0], [None, 8_000, 8_000, 8_000]),  # the first found nearly all that it read
+        (0, 4096, [8_000, 0, 0], [None, 8_000, 8_000, 8_000]),  # the first leaves nothing of use in the L2
     ],
 )
-def test_the_first_launch_of_a_kind_represents_others_only_if_they_find_the_same_in_the_l2(
-    hit: int, miss: int, after: list[int | None]
+def test_a_launch_represents_others_that_find_the_same_in_the_l2_or_if_another_took_as_long(
+    hit: int, miss: int, cycles: list[int], after: list[int | None]
 ) -> None:
     p = Photon("kernel").start()
     outcomes = []
-    for index, counts in enumerate([SAME, SAME, *[[[1, 30, 1]] * 40] * 3]):  # one function, two kinds
+    launches = [(SAME, 20_000), (SAME, 9_000), *zip([[[1, 30, 1]] * 40] * 4, [*cycles, 0], strict=True)]
+    for index, (counts, time) in enumerate(launches):  # one function, two kinds
         view = launch(Code(counts), index, l2_lines=4096)
         decision = p.begin(view)
         outcomes.append(decision.launch_cycles if isinstance(decision, Predict) else None)
         if outcomes[-1] is None:
-            p.end(view, result(1_000 * (10 - index), l2_reads(hit, miss)))
-    assert outcomes == [None, None, None, *after]
+            p.end(view, result(time, l2_reads(hit, miss)))
+    assert outcomes == [None, None, *after]
 
 
 def test_as_published_is_said_beside_each_prediction() -> None:

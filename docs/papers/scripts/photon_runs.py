@@ -304,8 +304,8 @@ def show_networks(section: Section, frame: pl.DataFrame) -> str:
         "waves](../control/photon.md#launches-of-few-waves)). [The "
         "record](../records/photon-and-pka.md#networks) has 224 "
         "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times. "
-        "Blocks of one shape use the same memory for their weights, which all but the first may find in the "
-        "L2; by what it missed there, simt's variant decides whether the first stands for others "
+        "Blocks of one shape may find their weights in the L2 or not; a launch stands for others in simt's "
+        "variant if they find the same there, or if another one took as long "
         "([when](../control/photon.md#when-a-time-is-stable)).\n\n"
         + table(SUMMARY, summary(frame, NETWORK_METHODS))
         + "\n"
