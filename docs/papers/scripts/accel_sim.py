@@ -128,7 +128,11 @@ def correlation(
     low, high = float(frame[x].min()) / 1.5, float(frame[x].max()) * 1.5  # type: ignore[arg-type]
     axes.plot([low, high], [low, high], color="grey", lw=0.6)
     for column, (marker, colour) in columns.items():
-        axes.plot(frame[x], frame[column].cast(pl.Float64), marker, color=SERIES[colour], ms=4, label=column)
+        for certain in (False, True):
+            mine = frame.filter((pl.col("unclear") == "") == certain)
+            style: dict[str, Any] = {"alpha": 1.0, "label": column} if certain else {"alpha": 0.3}
+            values = mine[column].cast(pl.Float64)
+            axes.plot(mine[x], values, marker, color=SERIES[colour], ms=4, **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(labels[0])
@@ -173,7 +177,7 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
         "had seen while the model was made is in the [record](../records/whole-programs.md).\n\n"
         + section.plot(
             "figure-4",
-            "Cycles on silicon and simulated",
+            "Cycles on silicon and simulated; faint: rows that are not certain",
             lambda: correlation(
                 frame,
                 "silicon",
@@ -184,7 +188,7 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
         + (
             section.plot(
                 "figure-5",
-                "PTX against machine code",
+                "PTX against machine code; faint: rows that are not certain",
                 lambda: correlation(
                     both,
                     "silicon",
