@@ -53,6 +53,9 @@ BY_SHARED = "accesses to shared memory"
 PLAIN = "hits without those on a sector that is being loaded"
 
 
+WITHOUT_RECIPE = "no recipe"
+
+
 def published(name: str) -> dict[tuple[str, str], float]:
     """Cycles by suite and program."""
     return {
@@ -106,6 +109,12 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
                 "from": way,
             }
         )
+    with_recipe = {(row.recipe.where["suite"][0], row.recipe.where["program"][0]) for row in rows()}
+    for key, cycles in published("silicon").items():
+        if key not in with_recipe:
+            published_cycles = {label: of.get(key) for label, of in tables.items()}
+            about = {"suite": key[0], "program": key[1], "unclear": WITHOUT_RECIPE, "silicon": cycles}
+            found.append({**about, **published_cycles})
     return pl.DataFrame(found, infer_schema_length=None)
 
 
@@ -154,16 +163,20 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
                 f"`{row['program']}`",
                 f"{row['silicon']:,.0f}",
                 *cells,
-                "no" if row["unclear"] else "yes",
+                row["unclear"] if row["unclear"] == WITHOUT_RECIPE else "no" if row["unclear"] else "yes",
             ]
         )
+    with_recipe = frame.filter(pl.col("unclear") != WITHOUT_RECIPE)
+    listed = len(published("silicon"))
     now = frame.filter((pl.col("from") != RECORDED) & pl.col("simt").is_not_null())
     both = frame.filter(pl.col("simt").is_not_null() & pl.col("simt, PTX").is_not_null())
     summary = [[column, *agreement(frame, column)] for column in columns]
     summary.append(["simt, without those of an earlier model", *agreement(now, "simt")])
     summary += [[f"{column}, the same rows", *agreement(now, column)] for column in TABLES]
     return (
-        f"{len(frame)} programs of the table's rows have a recipe. *simt* is machine code: "
+        f"All {listed} rows of the table. {listed - len(frame) + len(with_recipe)} have a recipe, some in two "
+        "sizes, as their input is not known; why the others have none is in [the "
+        "record](../records/whole-programs.md#accel-sims-v100-table). *simt* is machine code: "
         f"{len(frame.filter(pl.col('from') == NEW))} rows are those that `simt validate programs --gpu qv100 "
         "--code sass --record` wrote, others are of [PKA's page](pka.md#launches), at its commit; rows with "
         "a commit in brackets are [recorded](../records/whole-programs.md) ones of an earlier model. A row "
