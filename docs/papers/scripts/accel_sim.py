@@ -174,8 +174,8 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
     summary.append(["simt, without those of an earlier model", *agreement(now, "simt")])
     summary += [[f"{column}, the same rows", *agreement(now, column)] for column in TABLES]
     return (
-        f"All {listed} rows of the table. {listed - len(frame) + len(with_recipe)} have a recipe, some in two "
-        "sizes, as their input is not known; why the others have none is in [the "
+        f"All {listed} rows of the table. {listed - len(frame) + len(with_recipe)} have a recipe, some in "
+        "two sizes, as their input is not known; why the others have none is in [the "
         "record](../records/whole-programs.md#accel-sims-v100-table). *simt* is machine code: "
         f"{len(frame.filter(pl.col('from') == NEW))} rows are those that `simt validate programs --gpu qv100 "
         "--code sass --record` wrote, others are of [PKA's page](pka.md#launches), at its commit; rows with "
