@@ -198,7 +198,7 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
                 x, [r["cycles"] / 1e3 for r in rows], "o-", color=colours[method], ms=3, lw=1, label=method
             )
         best = frame.filter(workload=name, method=methods[-1])["speedup"].max()
-        axes.set_title(f"{name} ({best:.1f} x)", fontsize=8)
+        axes.set_title(name if best is None else f"{name} ({best:.1f} x)", fontsize=8)
         axes.set_xticks(range(len(sizes)), [photon_study.short(size) for size in sizes], fontsize=7)
         axes.tick_params(axis="y", labelsize=6)
         right.tick_params(axis="y", labelsize=6)
