@@ -93,18 +93,23 @@ def interval(
     )
 
 
-def result(cycles: int, **engine: int) -> Any:
+def result(cycles: int, l2: dict[str, dict[str, int]] | None = None, **engine: int) -> Any:
     return SimpleNamespace(
         start_cycle=100,
         launch_latency=50,
         end_cycle=150 + cycles,
         engine=engine,
         l1={},
-        l2={},
+        l2=l2 or {},
         stalls={},
         warp_stalls={},
         sampled=None,
     )
+
+
+def l2_reads(hit: int, miss: int) -> dict[str, dict[str, int]]:
+    outcomes = {"hit": hit, "hit_reserved": 0, "miss": miss, "sector_miss": 0}
+    return {"global_read": outcomes, "global_write": dict.fromkeys(outcomes, 10**6)}
 
 
 def warps_of(index: int, time: int, count: int = 10) -> list[tuple[int, int, int, int]]:
@@ -314,16 +319,28 @@ def test_a_launch_like_an_earlier_one_states_an_interval() -> None:
         assert found.reason.startswith("kernel: ") and "; cycles ± " in found.reason
 
 
-def test_the_first_launch_of_a_kind_represents_no_other() -> None:
+@pytest.mark.parametrize(
+    ("hit", "miss", "cycles", "after"),
+    [
+        (900, 100, [8_000, 7_000, 6_900], [None, None, None, 6_900]),  # the third confirms the second
+        (900, 100, [8_000, 7_900, 0], [None, None, 7_900, 7_900]),  # the second confirms the first
+        (995, 5, [8_000, 0, 0], [None, 8_000, 8_000, 8_000]),  # the first found nearly all that it read
+        (0, 4096, [8_000, 0, 0], [None, 8_000, 8_000, 8_000]),  # the first leaves nothing of use in the L2
+    ],
+)
+def test_a_launch_represents_others_that_find_the_same_in_the_l2_or_if_another_took_as_long(
+    hit: int, miss: int, cycles: list[int], after: list[int | None]
+) -> None:
     p = Photon("kernel").start()
     outcomes = []
-    for index, counts in enumerate([SAME, SAME, *[[[1, 30, 1]] * 40] * 3]):  # one function, two kinds
-        view = launch(Code(counts), index)
+    launches = [(SAME, 20_000), (SAME, 9_000), *zip([[[1, 30, 1]] * 40] * 4, [*cycles, 0], strict=True)]
+    for index, (counts, time) in enumerate(launches):  # one function, two kinds
+        view = launch(Code(counts), index, l2_lines=4096)
         decision = p.begin(view)
         outcomes.append(decision.launch_cycles if isinstance(decision, Predict) else None)
         if outcomes[-1] is None:
-            p.end(view, result(1_000 * (10 - index)))
-    assert outcomes == [None, None, None, None, 7_000]  # of the second of its kind, not of the first
+            p.end(view, result(time, l2_reads(hit, miss)))
+    assert outcomes == [None, None, *after]
 
 
 def test_as_published_is_said_beside_each_prediction() -> None:

@@ -1,8 +1,8 @@
 """Accel-Sim (Khairy et al., ISCA 2020): its tables and figures on simt. See papers.py for the arguments.
 
-Machine code is that of pka.py's full simulations, and, for programs that those leave out, what
-docs/records/whole-programs.md has recorded. Configurations are those of a checkout of GPGPU-Sim
-(SIMT_GPGPUSIM).
+Machine code is what `simt validate programs --gpu qv100 --code sass --record` has recorded, else that of
+pka.py's full simulations, else what docs/records/whole-programs.md has of an earlier model. Configurations
+are those of a checkout of GPGPU-Sim (SIMT_GPGPUSIM).
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ import polars as pl
 from matplotlib.figure import Figure
 from papers import ROOT, WORK, Item, NotMeasured, Paper, Part, Rows, Section, Steps, main, percent, table
 from pka import PKA
-from recipes import rows, simulate, sources
+from recipes import measured_values, rows, simulate, sources
 
 from simt.errors import SpecError
 from simt.plots import SERIES
 from simt.spec.gpgpusim import from_gpgpusim
 from simt.validate.published import published_path
 from simt.validate.recipes import Row, read_table
+from simt.validate.row_errors import error_rows
 from simt.validate.whole_programs import Setting, compared_launches, run_rows, timed_launches
 
-LIMIT = 480.0
+LIMIT = 900.0
+"""Seconds of the wall clock for a program."""
 LONGEST = 2e5
 """Cycles on silicon of the longest program that is also simulated as PTX."""
 LONGEST_SAMPLED = 4e6
@@ -39,12 +41,19 @@ LONGER = ("mergeSort_k1", "mergeSort_k2", "binomialOptions_k1", "cudaTensorCoreG
 """Kernels with counters that take minutes."""
 RECORD, RECORDED = ROOT / "docs" / "records" / "whole-programs.md", "1283be00"
 """Cycles of an earlier model, and the commit that recorded them."""
+NEW = "recorded"
 _RECORDED = re.compile(r"^\| [\w.-]+ \| `([^`]+)` \| [\d,]+ \| ([\d,]+) \| [+-]", re.MULTILINE)
 TABLES = {"GPGPU-Sim 3.x": "gpgpu-sim", "Accel-Sim, PTX": "ptx", "Accel-Sim": "sass"}
 """What the paper's table VIII says."""
 SIMT = ("simt, PTX", "simt")
 HITS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"
+SHARED = "smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_shared_st.sum"
+BY_SHARED = "accesses to shared memory"
+"""The sum of these two, which AccelWattch's table has."""
 PLAIN = "hits without those on a sector that is being loaded"
+
+
+WITHOUT_RECIPE = "no recipe"
 
 
 def published(name: str) -> dict[tuple[str, str], float]:
@@ -63,10 +72,18 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
         name: float(cycles.replace(",", "")) for name, cycles in _RECORDED.findall(RECORD.read_text())
     }
     tables = {label: published(name) for label, name in TABLES.items()}
+    now = {(x.features.code, x.suite, x.row): x.ratio for x in error_rows() if x.features.gpu == "qv100"}
     found: Rows = []
     for row in rows():
         recipe = row.recipe
         key = (recipe.where["suite"][0], recipe.where["program"][0])
+        ratios = {code: now.get((code, recipe.suite, row.name)) for code in ("ptx", "sass")}
+        ways = {
+            NEW: ratios["sass"] and row.measured / ratios["sass"],
+            "": simulated.get(recipe.program),
+            RECORDED: recorded.get(recipe.program),
+        }
+        way = next((way for way, cycles in ways.items() if cycles), "")
 
         def make(row: Any = row) -> Rows:
             run = simulate(row, "qv100", LIMIT, code="ptx")
@@ -75,7 +92,9 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
             return [{"cycles": sum(launch.cycles for launch in timed_launches(run.result, row.recipe))}]
 
         ptx: Rows = []
-        if row.measured <= LONGEST and recipe.suite != "microbenchmarks":
+        if ratios["ptx"]:
+            ptx = [{"cycles": row.measured / ratios["ptx"]}]
+        elif row.measured <= LONGEST and recipe.suite != "microbenchmarks":
             ptx = steps.rows(f"{recipe.program}, PTX", make)
         found.append(
             {
@@ -86,12 +105,16 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
                 "silicon": row.measured,
                 **{label: of.get(key) for label, of in tables.items()},
                 "simt, PTX": float(ptx[0]["cycles"]) if ptx else None,
-                "simt": float(simulated[recipe.program])
-                if recipe.program in simulated
-                else recorded.get(recipe.program),
-                "from": "" if recipe.program in simulated else RECORDED if recipe.program in recorded else "",
+                "simt": float(ways[way]) if ways[way] else None,
+                "from": way,
             }
         )
+    with_recipe = {(row.recipe.where["suite"][0], row.recipe.where["program"][0]) for row in rows()}
+    for key, cycles in published("silicon").items():
+        if key not in with_recipe:
+            published_cycles = {label: of.get(key) for label, of in tables.items()}
+            about = {"suite": key[0], "program": key[1], "unclear": WITHOUT_RECIPE, "silicon": cycles}
+            found.append({**about, **published_cycles})
     return pl.DataFrame(found, infer_schema_length=None)
 
 
@@ -114,7 +137,11 @@ def correlation(
     low, high = float(frame[x].min()) / 1.5, float(frame[x].max()) * 1.5  # type: ignore[arg-type]
     axes.plot([low, high], [low, high], color="grey", lw=0.6)
     for column, (marker, colour) in columns.items():
-        axes.plot(frame[x], frame[column].cast(pl.Float64), marker, color=SERIES[colour], ms=4, label=column)
+        for certain in (False, True):
+            mine = frame.filter((pl.col("unclear") == "") == certain)
+            style: dict[str, Any] = {"alpha": 1.0, "label": column} if certain else {"alpha": 0.3}
+            values = mine[column].cast(pl.Float64)
+            axes.plot(mine[x], values, marker, color=SERIES[colour], ms=4, **style)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(labels[0])
@@ -129,29 +156,32 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
     lines = []
     for row in frame.sort("suite", "program").iter_rows(named=True):
         cells = [off(row[column], row["silicon"]) for column in columns]
-        cells[-1] += f" ({row['from']})" if row["from"] else ""
+        cells[-1] += f" ({row['from']})" if row["from"] == RECORDED else ""
         lines.append(
             [
                 row["suite"],
                 f"`{row['program']}`",
                 f"{row['silicon']:,.0f}",
                 *cells,
-                "no" if row["unclear"] else "yes",
+                row["unclear"] if row["unclear"] == WITHOUT_RECIPE else "no" if row["unclear"] else "yes",
             ]
         )
-    now = frame.filter((pl.col("from") == "") & pl.col("simt").is_not_null())
+    with_recipe = frame.filter(pl.col("unclear") != WITHOUT_RECIPE)
+    listed = len(published("silicon"))
+    now = frame.filter((pl.col("from") != RECORDED) & pl.col("simt").is_not_null())
     both = frame.filter(pl.col("simt").is_not_null() & pl.col("simt, PTX").is_not_null())
     summary = [[column, *agreement(frame, column)] for column in columns]
-    summary.append(["simt, without recorded rows", *agreement(now, "simt")])
+    summary.append(["simt, without those of an earlier model", *agreement(now, "simt")])
     summary += [[f"{column}, the same rows", *agreement(now, column)] for column in TABLES]
     return (
-        f"{len(frame)} programs of the table's rows have a recipe. *simt* is machine code, measured at "
-        f"the commit of "
-        f"[PKA's page](pka.md#launches); rows with a commit in brackets are "
-        f"[recorded](../records/whole-programs.md) ones of "
-        "an earlier model. A row that is not certain does not count: Accel-Sim's list has several inputs "
-        "for it, or it "
-        "launches another number of kernels.\n\n"
+        f"All {listed} rows of the table. {listed - len(frame) + len(with_recipe)} have a recipe, some in "
+        "two sizes, as their input is not known; why the others have none is in [the "
+        "record](../records/whole-programs.md#accel-sims-v100-table). *simt* is machine code: "
+        f"{len(frame.filter(pl.col('from') == NEW))} rows are those that `simt validate programs --gpu qv100 "
+        "--code sass --record` wrote, others are of [PKA's page](pka.md#launches), at its commit; rows with "
+        "a commit in brackets are [recorded](../records/whole-programs.md) ones of an earlier model. A row "
+        "that is not certain does not count: Accel-Sim's list has several inputs for it, or it launches "
+        "another number of kernels.\n\n"
         + table(["suite", "program", "cycles on silicon", *columns, "certain?"], lines)
         + "\nOver the rows that are certain:\n\n"
         + table(["", "rows", "mean error", "r"], summary)
@@ -160,7 +190,7 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
         "had seen while the model was made is in the [record](../records/whole-programs.md).\n\n"
         + section.plot(
             "figure-4",
-            "Cycles on silicon and simulated",
+            "Cycles on silicon and simulated; faint: rows that are not certain",
             lambda: correlation(
                 frame,
                 "silicon",
@@ -171,7 +201,7 @@ def show_programs(section: Section, frame: pl.DataFrame) -> str:
         + (
             section.plot(
                 "figure-5",
-                "PTX against machine code",
+                "PTX against machine code; faint: rows that are not certain",
                 lambda: correlation(
                     both,
                     "silicon",
@@ -269,6 +299,9 @@ def show_longer(section: Section, frame: pl.DataFrame) -> str:
 def counters_of(steps: Steps, kernels: Sequence[Row]) -> pl.DataFrame:
     """Kernels of CUDA's samples whose counters on a V100 are published."""
     found: Rows = []
+    of_shared = {
+        of["Kernel"]: float(of["SHRD_ACC"]) for _, of in read_table(measured_values() / "v100-counters.csv")
+    }
     for row in kernels:
 
         def make(row: Any = row) -> Rows:
@@ -294,6 +327,15 @@ def counters_of(steps: Steps, kernels: Sequence[Row]) -> pl.DataFrame:
                         "simt": float(np.mean([launch.counters[name] or 0 for launch in launches])),
                     }
                 )
+            shared = np.mean([sum(launch.counters[name] or 0 for name in SHARED) for launch in launches])
+            rows_.append(
+                {
+                    **about,
+                    "counter": BY_SHARED,
+                    "silicon": of_shared[row.recipe.where["Kernel"][0]],
+                    "simt": float(shared),
+                }
+            )
             plain = np.mean([launch.l1.get("global_read", {}).get("hit", 0) for launch in launches])
             return [
                 *rows_,
@@ -360,7 +402,7 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
             axes.plot(mine["silicon"], mine["simt"], "o", color=SERIES["blue"], ms=4)
             axes.set_xscale("symlog")
             axes.set_yscale("symlog")
-            unit = "cycles" if counter == "cycles" else "sectors"
+            unit = {"cycles": "cycles", BY_SHARED: "warp instructions"}.get(counter, "sectors")
             axes.set_title(f"{broken(counter)}\n({unit})", fontsize=7)
             axes.tick_params(labelsize=6)
         figure.supxlabel("on a V100", fontsize=8)
@@ -371,7 +413,9 @@ def show_counters(section: Section, frame: pl.DataFrame) -> str:
     return (
         "Kernels of CUDA's samples with published counters of a V100 (Accel-Sim's repository, "
         "AccelWattch). NRMSE is the "
-        "paper's: root of the mean squared error over the mean. The last row is the other way of counting "
+        "paper's: root of the mean squared error over the mean. Accesses to shared memory are the sum of `"
+        + "` and `".join(SHARED)
+        + "`. The last row is the other way of counting "
         "hits in the L1: "
         "simt's counter takes a load that finds its sector's tag present while it is being loaded for a "
         "hit, as Accel-Sim "
@@ -532,7 +576,7 @@ itself, trace by trace, in [accuracy](../records/accuracy.md) and [speed](../rec
         Part("programs", "The V100, program by program", measure_programs, show_programs, 8),
         Part("sampled", "Longer programs, sampled", measure_sampled, show_sampled, 12),
         Part("counters", "Counters", measure_counters, show_counters, 5),
-        Part("longer", "Counters of longer kernels", measure_longer, show_longer, 2.5),
+        Part("longer", "Counters of longer kernels", measure_longer, show_longer, 8),
         Part("configurations", "Configurations of GPGPU-Sim", measure_configurations, show_configurations),
     ),
 )

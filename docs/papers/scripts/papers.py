@@ -181,7 +181,7 @@ class Section:
 
 def measure(paper: Paper, part: Part, minutes: float) -> None:
     """Measures a part and writes its Parquet."""
-    load, start = os.getloadavg()[0], spent()
+    load, start, at = os.getloadavg()[0], spent(), commit()
     steps = Steps(paper, part.name, start + 60 * minutes)
     steps.begin()
     frame = part.measure(steps)
@@ -189,7 +189,7 @@ def measure(paper: Paper, part: Part, minutes: float) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {
         "date": time.strftime("%Y-%m-%d"),
-        "commit": commit(),
+        "commit": at,
         "machine": f"{machine()}, load of the machine before {load:.1f}",
         "minutes": f"{(steps.before + spent() - start) / 60:.1f}",
         "missing": ", ".join(steps.missing),

@@ -44,11 +44,6 @@ NETWORKS = dict.fromkeys(("vgg16", "resnet152", "resnet18", "resnet50", "resnet3
 NETWORK_METHODS = ("photon:kernel", "photon", "photon-published")
 LAYERED = "vgg16", 32
 """The network that is shown layer by layer."""
-BEFORE_KINDS = (
-    " **The rows were measured before this rule**; [VGG-16 by layer](#layers) is with it. ResNet-152 is "
-    "where it matters most, as [Photon](../control/photon.md#when-a-time-is-stable) says."
-)
-"""For rows that were measured before photon_study.py kept the seconds of launches."""
 LARGE = "resnet18", 224
 
 
@@ -203,7 +198,7 @@ def panels(frame: pl.DataFrame, methods: Sequence[str]) -> Figure:
                 x, [r["cycles"] / 1e3 for r in rows], "o-", color=colours[method], ms=3, lw=1, label=method
             )
         best = frame.filter(workload=name, method=methods[-1])["speedup"].max()
-        axes.set_title(f"{name} ({best:.1f} x)", fontsize=8)
+        axes.set_title(name if best is None else f"{name} ({best:.1f} x)", fontsize=8)
         axes.set_xticks(range(len(sizes)), [photon_study.short(size) for size in sizes], fontsize=7)
         axes.tick_params(axis="y", labelsize=6)
         right.tick_params(axis="y", labelsize=6)
@@ -309,10 +304,9 @@ def show_networks(section: Section, frame: pl.DataFrame) -> str:
         "waves](../control/photon.md#launches-of-few-waves)). [The "
         "record](../records/photon-and-pka.md#networks) has 224 "
         "pixels with an earlier version. The paper: 4.3 % in the mean; ResNet-152 10.7 % and 39.1 times. "
-        "Blocks of one shape use the same memory for their weights, which all but the first find in the L2; "
-        "so the first launch of a kind stands for no other in simt's variant."
-        + ("" if "launch_seconds" in frame.columns else BEFORE_KINDS)
-        + "\n\n"
+        "Blocks of one shape may find their weights in the L2 or not; a launch stands for others in simt's "
+        "variant if they find the same there, or if another one took as long "
+        "([when](../control/photon.md#when-a-time-is-stable)).\n\n"
         + table(SUMMARY, summary(frame, NETWORK_METHODS))
         + "\n"
         + cases(frame, NETWORK_METHODS)

@@ -10,6 +10,7 @@ from pka_deepbench import measure_deepbench, show_deepbench
 from pka_groups import measure_groups, measure_levels, show_groups, show_levels
 from pka_methods import measure_methods, show_generations, show_methods
 from pka_programs import measure_generations, measure_launches, show_launches
+from pka_sizes import measure_sizes, show_sizes
 from pka_stops import measure_stops, show_stops
 
 PKA = Paper(
@@ -66,7 +67,8 @@ recipes](../whole-programs.md), some in smaller sizes.
         Item(
             "Table 4, simulation",
             "error and time of PKS and PKA, DRAM utilisation",
-            "with TBPoint, first-N and one iteration beside them",
+            "with TBPoint, first-N and one iteration beside them; [some of PolyBench and CUTLASS at full "
+            "size](#sizes)",
             "methods",
         ),
         Item(
@@ -91,6 +93,7 @@ recipes](../whole-programs.md), some in smaller sizes.
             "generations", "Volta, Turing, Ampere; 80 and 40 SMs", measure_generations, show_generations, 15
         ),
         Part("methods", "Error and simulated time", measure_methods, show_methods),
+        Part("sizes", "PolyBench and CUTLASS at full size", measure_sizes, show_sizes, 12),
         Part("deepbench", "DeepBench's operations", measure_deepbench, show_deepbench, 8),
         Part("stops", "Where PKP stops", measure_stops, show_stops),
         Part("groups", "Groups of a network, and two-level profiling", measure_groups, show_groups),

@@ -183,10 +183,14 @@ def show_methods(section: Section, frame: pl.DataFrame) -> str:
             values = {r["program"]: r[column] for r in volta.filter(method=method).iter_rows(named=True)}
             factor = 100 if column == "silicon" else 1
             y = [abs(values[name]) * factor for name in ordered]
-            axes.plot(range(len(ordered)), y, marker, color=SERIES[colour], ms=4, label=method)
-        axes.set_yscale(
-            "log" if column == "speedup" else "symlog", **({} if column == "speedup" else {"linthresh": 10})
-        )
+            # Side by side, as many are equal.
+            x = np.arange(len(ordered)) + 0.7 * (list(shown).index(method) / (len(shown) - 1) - 0.5)
+            axes.plot(x, y, marker, color=SERIES[colour], ms=4, label=method)
+        if column == "speedup":
+            axes.set_yscale("log")
+        else:
+            axes.set_yscale("symlog", linthresh=10)
+            axes.set_ylim(bottom=0)
         axes.set_ylabel(label)
         axes.set_xticks(range(len(ordered)), ordered, rotation=90, fontsize=7)
         axes.legend(fontsize=7, ncols=6, loc="lower left", bbox_to_anchor=(0, 1))

@@ -50,14 +50,17 @@ def sources() -> Path:
     return Path(os.environ.get("SIMT_PROGRAMS", ROOT.parent / "src"))
 
 
+def measured_values() -> Path:
+    return Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
+
+
 @cache
 def rows(table: str = "accel-sim", gpu: str = "qv100") -> Sequence[Row]:
     """Those of a table of a card's recipes, the shortest first: Accel-Sim's V100 table (ISCA'20, table VIII),
     or another; empty: of all its tables."""
     found = [recipe for recipe in read_recipes(RECIPES, gpu) if recipe.table.file.startswith(table)]
-    measured = Path(os.environ.get("SIMT_MEASURED", ROOT.parent / "shared" / "data" / "silicon"))
     return sorted(
-        (row for recipe in found for row in rows_of(recipe, measured, sources())),
+        (row for recipe in found for row in rows_of(recipe, measured_values(), sources())),
         key=lambda row: row.measured,
     )
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -269,23 +270,25 @@ def bars(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
 
 
 def scatter(frame: pl.DataFrame, methods: dict[str, str]) -> Figure:
-    figure, axes = plt.subplots(figsize=(6.4, 4))
-    for method in methods:
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    for method, marker in zip(methods, "osD^vPX", strict=True):
         mine = (
             frame.filter(method=method)
             .group_by("program")
             .agg(pl.mean("error"), (1 / (1 / pl.col("speedup")).mean()).alias("speedup"))
         )
         if len(mine):
-            axes.plot(mine["speedup"], 100 * mine["error"], "o", color=COLOURS[method], ms=4, label=method)
+            # Hollow, as many lie on each other: where nothing is left out, all do.
+            style: dict[str, Any] = {"color": COLOURS[method], "mfc": "none", "ms": 5}
+            axes.plot(mine["speedup"], 100 * mine["error"], marker, label=method, **style)
             mean = len(mine) / (1 / mine["speedup"]).sum()
-            axes.plot([mean], [100 * mine["error"].mean()], "X", color=COLOURS[method], mec="k", ms=8)
+            axes.plot([mean], [100 * mine["error"].mean()], marker, color=COLOURS[method], mec="k", ms=9)
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=1)
-    axes.set_ylim(0, 2 * axes.get_ylim()[1])
+    axes.set_ylim(-0.1, 2 * axes.get_ylim()[1])
     axes.set_xlabel("speedup, times")
     axes.set_ylabel("error, %")
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
     figure.tight_layout()
     return figure
 
@@ -319,7 +322,7 @@ def show_compared(
         + "\n"
         + section.plot(
             f"{name}-scatter",
-            "Error and speedup of each program; X: the mean",
+            "Error and speedup of each program; filled: the mean",
             lambda: scatter(frame, methods),
         )
         + after

@@ -42,11 +42,11 @@ class ByLevels(Controller):
     """Executes some warps of a launch functionally before simulating it, then predicts at three levels (see
     levels.py).
 
-    A subclass defines the stability test (`new_levels`), whether the first launch of a function represents
-    others (`warm`), and what is observed during a launch (`observe`).
+    A subclass defines the stability test (`new_levels`), whether a launch represents others only if what they
+    find in the caches is known to be the same (`confirms`), and what is observed during a launch (`observe`).
     """
 
-    warm: ClassVar[bool] = False
+    confirms: ClassVar[bool] = False
     levels: Levels
     sample: float
     delta: float
@@ -90,7 +90,9 @@ class ByLevels(Controller):
     def start(self: Self) -> Self:
         super().start()
         self.levels_ = _levels(self.levels)
-        self.kernels_ = KernelLevel(self.distance, self.small, self.work, self.warm)
+        self.kernels_ = KernelLevel(
+            self.distance, self.small, self.work, self.delta if self.confirms else None
+        )
         self.known_ = {} if self.analysis is None else load_analyses(self.analysis)
         self.analyses_: list[LaunchAnalysis] = []
         return self

@@ -27,6 +27,7 @@ from .stability import Cycles
 Small = Literal["wave", "sms"]
 Floats = npt.NDArray[np.float64]
 _ALIKE = 0.08  # half width of the cycles of a launch that is like another one
+_WARM = 0.01  # share of the L2's reads that miss, up to which a launch found in the caches what it reads
 _FEW = 16  # executions below which the interval model is better than a block's own mean
 
 
@@ -65,7 +66,7 @@ class Done:
     work: LevelWork
     cycles: int  # from the first dispatch to the end
     counters: Mapping[str, float]
-    first: bool  # first launch of its function, or of its kind
+    stands: bool  # for later ones of its kind
     half_width: float  # of the interval of its cycles, relative to them
 
 
@@ -78,20 +79,22 @@ class KernelLevel:
     small: "wave": launches that do not fill the GPU once, "sms": launches with fewer warps than SMs, are only
         alike if they have equally many warps.
     work: by what share the instructions per warp may differ; None: any.
-    warm: whether a launch represents no other if it is the first of its function, or no earlier one was like
-        it: what it reads was not yet in the caches.
+    confirmed: how near to each other the rates of two launches of a kind must be for the second to stand for
+        others, as what later ones find in the caches may differ; so the first launch of a function stands for
+        none, and the first of a kind only if the L2 held what it read, or cannot hold that much. None
+        (paper): every launch stands for others.
     """
 
     distance: float
     small: Small
     work: float | None
-    warm: bool
+    confirmed: float | None
     _done: list[Done] = field(default_factory=list)
     _functions: set[str] = field(default_factory=set)
 
     def like(self, launch: LevelWork) -> Done | None:
         """The earlier launch with a similar vector whose number of warps is nearest."""
-        found = [done for done in self._done if not (self.warm and done.first) and self._alike(done, launch)]
+        found = [done for done in self._done if done.stands and self._alike(done, launch)]
         # Among equally near ones the latest: it left the caches as this launch finds them.
         return min(found, key=lambda d: (abs(d.work.warps - launch.warps), -d.work.view.index), default=None)
 
@@ -137,11 +140,36 @@ class KernelLevel:
     def add(self, launch: LevelWork, result: LaunchResult) -> None:
         """Adds a launch that was not predicted as a whole; it can represent others."""
         cycles = result.end_cycle - result.start_cycle - result.launch_latency
-        known = launch.view.name in self._functions
-        first = not (known and any(self._alike(done, launch) for done in self._done))
+        stands = self.confirmed is None or (
+            launch.view.name in self._functions
+            and (_finds_the_same(result, launch.view.l2_lines) or self._confirms(launch, cycles))
+        )
         self._functions.add(launch.view.name)
         half = 0.0 if result.sampled is None else result.sampled.half_widths.get("cycles", 0.0)
-        self._done.append(Done(launch, cycles, totals(result), first, half))
+        self._done.append(Done(launch, cycles, totals(result), stands, half))
+
+    def _confirms(self, launch: LevelWork, cycles: int) -> bool:
+        """Whether an earlier launch like this one took as long for the same work."""
+        assert self.confirmed is not None
+        rate = launch.instructions / max(1, cycles)
+        return any(
+            abs(done.work.instructions / max(1, done.cycles) - rate) <= self.confirmed * rate
+            for done in self._done
+            if self._alike(done, launch)
+        )
+
+
+def _finds_the_same(result: LaunchResult, l2_lines: int) -> bool:
+    """Whether another launch that reads the same will find as much of it in the L2 as this one did.
+
+    It will if this one missed next to nothing. So it will if this one read more than the L2 holds: under LRU,
+    the lines that the next one needs first are evicted first. l2_lines: capacity of the L2; 0: unknown.
+    """
+    reads = [of for kind, of in result.l2.items() if kind.endswith("_read")]
+    missed = sum(of["miss"] for of in reads)
+    found = sum(of["hit"] + of["hit_reserved"] for of in reads)
+    without = missed + sum(of["sector_miss"] for of in reads)
+    return without <= _WARM * (found + without) or 0 < l2_lines <= missed
 
 
 class WarpLevel:

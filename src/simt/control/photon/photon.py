@@ -34,7 +34,8 @@ class Photon(ByLevels):
 
     levels: which of "kernel", "block" and "warp" are used: a sequence, or one text with "+" between them.
     sample: share of the warps that are followed before a launch is simulated (at least 32, and one CTA).
-    delta: how near to each other the means of the two windows, and the throughputs of two quarters, must be.
+    delta: how near to each other the means of the two windows, the throughputs of two quarters, and the rates
+        of two launches that are alike must be.
     block_window, warp_window: the fewest executions of a basic block, and CTAs, that the test looks at.
     coverage: share of the instructions in stable blocks from which on blocks predict.
     dominance: share of the warps that must be of one type for warps to predict.
@@ -56,7 +57,7 @@ class Photon(ByLevels):
     """
 
     method: ClassVar[str] = "photon"
-    warm = True
+    confirms = True
 
     def __init__(
         self,
