@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "machine/fault.hpp"
 #include "machine/lanes.hpp"
 
 namespace simt::check {
@@ -14,6 +15,8 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
   if (grid_ != &grid) {
     keep_touched();
     grid_ = &grid;
+    is_machine_code_ = grid.program().is_machine_code();
+    here_ = 0;
     if (works_.try_emplace(&grid, next_work_).second) next_work_ = 0;
     ctas_.clear();
     last_ = {};
@@ -95,11 +98,25 @@ void Checker::enters(Context& c) {
   everything = warp_->poisoned || !warp_->products.empty();
 }
 
+/// In machine code, a compiler leaves out __syncwarp where lanes are together anyway: to be so is an order.
+void Checker::come_together(Context& c) {
+  const uint32_t lanes = of_warp_split_mask(c);
+  if (lanes != of_warp_->alive()) warp_->parted = true;
+  if (here_ == lanes) return;
+  here_ = lanes;
+  ++events_;
+}
+
 void Checker::before(Context& c, const Op& op, uint32_t pc) {
   const OpFacts& f = running_->facts[pc];
   context_ = &c;
   at_ = pc;
   enter(c);
+  if (is_machine_code_) come_together(c);
+  if (f.kind == Kind::Refused)
+    throw functional::Fault("unsupported",
+                            "`simt check` does not follow this instruction in machine code; check the "
+                            "program's PTX, or leave `check` out");
   const bool is_plain = f.kind == Kind::Load || f.kind == Kind::Store || f.kind == Kind::Atomic;
   if (is_plain && c.mask) {
     functional::lane_addresses(c, op, f.base, generic_);
@@ -149,6 +166,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       return;
     case Kind::Wait:
       wait(f.queue, f.pending, f.all);
+      if (is_machine_code_) wait(Queue::Bulk, f.pending, f.all);  // there, waits do not tell for which
       return;
     default:
       return;

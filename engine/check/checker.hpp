@@ -172,9 +172,10 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::vector<std::pair<Operand, uint32_t>> products;  ///< accumulators under way, and their Ops
     uint32_t proxy_clock = 0, proxy_floor = 0;           ///< at its last fence.proxy.async
     bool poisoned = false;                               ///< there may be such bits
-    ByteSet local;                                       ///< of all lanes, one after the other
+    bool parted = false;  ///< in machine code: its lanes have not all been together since they last met
+    ByteSet local;        ///< of all lanes, one after the other
     struct Recent {
-      uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
+      uint32_t op = UINT32_MAX, clock = 0, manner = 0, together = 0, moment = 0;
     };
     std::array<Recent, 64> recent;
     std::vector<std::pair<uint32_t, Pointer>> foreign;  ///< lanes that have loaded one of another thread
@@ -247,6 +248,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   template <bool writes>
   bool touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first);
   Words words_of_last(const Context& c) const;
+  void require_apart(const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
+  bool lanes_differ() const { return warp_->sees || warp_->lanes || warp_->parted; }
   void add_read(Cell& cell, uint32_t number, uint32_t lane);
   Order order_of(uint32_t key);
   bool is_behind(Stamp s, uint32_t lane) {
@@ -316,6 +319,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void load_tiles(Context& c, const Op& op);
   void begin_local();
   uint32_t of_warp_split_mask(Context& c);
+  void come_together(Context& c);
 
   void keep_touched();
   void launches_meet(Access first, Access second);
@@ -330,6 +334,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   Checks checks_;
   std::unordered_map<const Program*, Code> code_;
   const Grid* grid_ = nullptr;
+  bool is_machine_code_ = false;
+  uint32_t here_ = 0;  ///< in machine code: the lanes that execute together
   Code* running_ = nullptr;
   History history_;
   Shadow global_;

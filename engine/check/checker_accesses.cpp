@@ -15,6 +15,7 @@ void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64
   if (f.kind == Kind::Load) {
     access_words<false>(c, f, number, generic, lanes);
   } else if (f.manner & Writes) {
+    if (is_machine_code_ && f.kind == Kind::Store) require_apart(f, number, generic, lanes);
     access_words<true>(c, f, number, generic, lanes);
   } else {
     each_of(lanes, [&](uint32_t i) { access(c, generic[i], f.bytes, i, number, f.manner); });
@@ -49,7 +50,7 @@ bool Checker::touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t
   }
   Cell after{before.write, now};
   if (!follows_reads) {
-    if (turns || warp_->sees || warp_->lanes) return false;
+    if (turns || lanes_differ()) return false;
     after.read = before.read;
     add_read(after, number, first);
   }
@@ -118,7 +119,7 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
         after.read = step_result << 5 | ((lane + step_result_turn) & 31);
       } else {
         add_read(after, number, lane);
-        if (!warp_->sees && !warp_->lanes) {
+        if (!lanes_differ()) {
           step_before = before.read >> 5, step_turn = turn;
           step_result = after.read >> 5, step_result_turn = (after.read - lane) & 31;
         }
@@ -147,6 +148,20 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
     touch_one(i);
   });
   if (run != UINT32_MAX) touch_one(run);
+}
+
+/// Lanes that are together must not store to the same place with one instruction.
+void Checker::require_apart(const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes) {
+  if (f.manner & Strong) return;
+  if (lanes == functional::full_mask && functional::consecutive(generic, f.bytes)) return;
+  each_of(lanes, [&](uint32_t i) {
+    for (uint32_t rest = lanes & ~((2u << i) - 1); rest; rest &= rest - 1) {
+      const auto k = static_cast<uint32_t>(std::countr_zero(rest));
+      if (generic[k] - generic[i] + f.bytes - 1 > 2 * (f.bytes - 1)) continue;
+      if (!window::is_local(generic[i])) conflict(number, i, k, f.manner, std::max(generic[i], generic[k]));
+      return;
+    }
+  });
 }
 
 Checker::Words Checker::words_of_last(const Context& c) const {
@@ -250,7 +265,7 @@ void Checker::add_read(Cell& cell, uint32_t number, uint32_t lane) {
     return;
   }
   const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
-  if (warp_->sees || warp_->lanes) {
+  if (lanes_differ()) {
     cell.read = history_.with(cell.read, number, lane, is_open);
     return;
   }

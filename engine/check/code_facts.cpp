@@ -138,8 +138,15 @@ void find_machine(const Words& words, OpFacts& f) {
     f.scope = words.has("CTA") ? Scope::Cta : Scope::Gpu;
   } else if (opcode == "BAR" || opcode == "UCGABAR_ARV" || opcode == "UCGABAR_WAIT") {
     f.kind = Kind::Barrier;
-  } else if (opcode == "SYNCS" || opcode == "ARRIVES") {
+  } else if (opcode == "ARRIVES") {
+    f.kind = words.has("ARVCNT") ? Kind::Arrive : Kind::Refused;
+  } else if (opcode == "SYNCS") {
     f.kind = Kind::Mbarrier;
+    f.bytes = 8;
+    f.manner = words.has("EXCH") ? Writes : Writes | Atomic | Strong;
+  } else if ((opcode == "ATOMS" && words.has("ARRIVE")) || opcode.ends_with("GMMA") ||
+             opcode.starts_with("WARPGROUP") || opcode.starts_with("UTC")) {
+    f.kind = Kind::Refused;
   } else if (opcode == "FENCE") {
     f.kind = Kind::ProxyFence;
   } else if (opcode == "LDGDEPBAR" || opcode == "UTMACMDFLUSH") {
@@ -171,6 +178,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
       f.bytes = access->element_bytes * access->elements;
       find_order(words, f);
       if (f.kind == Kind::Store) f.manner |= Writes;
+      // What reaches beyond the CTA is followed by CCTL.IVALL.
+      if (program.is_machine_code() && (f.manner & OfCta)) f.acquires = f.kind == Kind::Load;
     } else if (const auto* atomic = dynamic_cast<const AtomicDetail*>(op.detail)) {
       f.kind = Kind::Atomic;
       f.replaces = words.has_any({"exch", "EXCH"});

@@ -35,7 +35,8 @@ enum class Kind : uint8_t {
   Mbarrier,
   Shuffle,
   Barrier,
-  Call
+  Call,
+  Refused  ///< what is not followed
 };
 
 /// Asynchronous work whose groups are counted apart.

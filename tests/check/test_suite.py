@@ -12,7 +12,7 @@ import pytest
 import simt
 from check.suite import KINDS, Pair, Place, pairs
 from simt.cuda import toolkit
-from simt.errors import LaunchError, SimtError
+from simt.errors import ProgramFault, SimtError
 from simt.sass.disassembler import is_installed
 
 if not toolkit.toolkits():
@@ -21,6 +21,14 @@ if not toolkit.toolkits():
 ALL = list(pairs())
 NEEDS = {"triton": "triton", "numba": "numba_cuda"}
 """Packages that the pairs of a folder need."""
+MACHINE_CODE = (
+    *("race/reverse", "race/reduction_tree", "race/global_neighbour", "race/histogram_shared"),
+    *("race/transpose", "race/double_buffer", "race/flag_without_fence", "race/atomic_scope"),
+    *("sync/part_of_a_block", "sync/different_counts", "cluster/neighbour", "cluster/leaves_early"),
+    *("async/double_buffer", "async/late_wait", "async/unwaited", "memory/off_by_one"),
+)
+"""Pairs whose fault a compiler leaves in machine code."""
+REFUSED = "hopper/wgmma_read_early"
 LIMIT = 20
 """Seconds after which a program that would not end is stopped."""
 
@@ -51,14 +59,14 @@ def gpu_of(pair: Pair, code: str, **options: Any) -> simt.GPU:
     return simt.GPU(pair.gpu, code=code, **options)
 
 
-def findings(pair: Pair, fault: bool, reversed_warps: bool = False) -> list[Place]:
+def findings(pair: Pair, fault: bool, reversed_warps: bool = False, code: str = "ptx") -> list[Place]:
     """What the checker finds in one of the two, which runs, and of which the twin's values are compared."""
     made: list[simt.GPU] = []
     options: dict[str, Any] = {"timeout": LIMIT} if fault else {}
     options["check"] = "all" if "weak" in pair.facts else True
 
     def make() -> simt.GPU:
-        made.append(gpu_of(pair, "ptx", **options))
+        made.append(gpu_of(pair, code, **options))
         return made[-1]
 
     with suppress(SimtError) if fault else nullcontext():
@@ -121,9 +129,15 @@ def test_warps_in_another_order(pair: Pair) -> None:
     assert not findings(pair, fault=False, reversed_warps=True)
 
 
-def test_machine_code_is_refused() -> None:
-    pair = next(pair for pair in ALL if pair.name == "race/reverse")
-    if not is_installed():
-        pytest.skip("nvdisasm is not installed")
-    with pytest.raises(LaunchError, match="found machine code, which `check` does not follow"):
+@pytest.mark.parametrize("name", MACHINE_CODE)
+def test_machine_code(name: str) -> None:
+    """What is left of a fault in machine code is found at its line, and nothing in the twin."""
+    pair = next(pair for pair in ALL if pair.name == name)
+    require_fault(pair, findings(pair, fault=True, code="sass"))
+    assert not findings(pair, fault=False, code="sass")
+
+
+def test_an_instruction_of_machine_code_is_refused() -> None:
+    pair = next(pair for pair in ALL if pair.name == REFUSED)
+    with pytest.raises(ProgramFault, match="`simt check` does not follow this instruction in machine code"):
         pair.run(lambda: gpu_of(pair, "sass", check=True), False, False)
