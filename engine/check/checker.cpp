@@ -17,6 +17,11 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     grid_ = &grid;
     is_machine_code_ = grid.program().is_machine_code();
     here_ = 0;
+    // Hardware gives machine code more than it asks for, and ptxas reads there.
+    launched_ = {.name = "shared memory",
+                 .end = uint64_t{grid.kernel().reserved_shared} + grid.kernel().shared_bytes +
+                        grid.config().dynamic_shared_bytes,
+                 .is_shared = true};
     if (works_.try_emplace(&grid, next_work_).second) next_work_ = 0;
     ctas_.clear();
     last_ = {};
@@ -135,6 +140,8 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       if (checks_.memory)
         if (const Extent* variable = running_->variables->of(pc))
           require_inside(*variable, f, generic_, c.mask);
+      if (checks_.memory && is_machine_code_ && (f.manner & Writes))
+        require_inside(launched_, f, generic_, c.mask);
       if (!checks_.race) return;
       if (f.described) follow_pointers(c, op, f, generic_);
       if (f.manner & Strong)

@@ -336,6 +336,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   const Grid* grid_ = nullptr;
   bool is_machine_code_ = false;
   uint32_t here_ = 0;  ///< in machine code: the lanes that execute together
+  Extent launched_;    ///< the shared memory that the launch has asked for
   Code* running_ = nullptr;
   History history_;
   Shadow global_;

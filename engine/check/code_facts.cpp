@@ -215,7 +215,7 @@ std::vector<OpFacts> facts_of(const Program& program) {
       f.bytes = TilesDetail::row_bytes;
       f.tiles = f.kind == Kind::Recorded;
     } else if (op.control == functional::Control::Call ||
-               (opcode == "call" && op.control != functional::Control::None)) {
+               (opcode == "call" && op.control != functional::Control::None) || opcode == "CALL") {
       f.kind = Kind::Call;
     } else if (program.is_machine_code()) {
       find_machine(words, f);
