@@ -77,6 +77,7 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.warps.resize(cta.warps().size());
     for (uint32_t w = 0; w < state.warps.size(); ++w) state.warps[w].number = w;
     state.arrivals.clear();
+    state.before.clear();
     state.remote.clear();
     state.valid.reset(cta.shared_bytes());
     state.valid.fill(0, grid_->kernel().reserved_shared);

@@ -161,17 +161,22 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t op = 0, lane = 0;
     uint16_t warp = 0;
   };
+  /// An accumulator of a product that the Op has begun at this clock.
+  struct Product {
+    Operand to;
+    uint32_t op = 0, clock = 0;
+  };
   struct WarpState {
     uint32_t number = 0, clock = 1, floor = 0;
     Knowledge known;
     std::unique_ptr<std::array<LaneState, warp_lanes>> lanes;
     std::unique_ptr<Sees> sees;  ///< [lane][other]: clock up to which the lane knows the other's accesses
     std::array<Groups, 3> groups;
-    std::vector<std::byte> poison;                       ///< of the frames: bits that hold no value
-    std::vector<uint32_t> sources;                       ///< by row of registers: where such bits come from
-    std::vector<std::pair<Operand, uint32_t>> products;  ///< accumulators under way, and their Ops
-    uint32_t proxy_clock = 0, proxy_floor = 0;           ///< at its last fence.proxy.async
-    bool poisoned = false;                               ///< there may be such bits
+    std::vector<std::byte> poison;              ///< of the frames: bits that hold no value
+    std::vector<uint32_t> sources;              ///< by row of registers: where such bits come from
+    std::vector<Product> products;              ///< accumulators under way
+    uint32_t proxy_clock = 0, proxy_floor = 0;  ///< at its last fence.proxy.async
+    bool poisoned = false;                      ///< there may be such bits
     bool parted = false;  ///< in machine code: its lanes have not all been together since they last met
     ByteSet local;        ///< of all lanes, one after the other
     struct Recent {
@@ -194,6 +199,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Warp* warp;
     uint32_t lanes, op;
     bool waits, whole;
+    uint32_t clock = 0;
     Knowledge published;
   };
   struct CtaState {
@@ -204,6 +210,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Knowledge ticket;  ///< to be known after a fence
     Knowledge read;    ///< whose reads have ended, which is all that relaxed flags tell
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
+    std::map<uint32_t, std::vector<Arrival>> before;    ///< at the round before, of barriers of some threads
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
     ByteSet valid;                                      ///< of shared memory
@@ -289,6 +296,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void require_writable(const uint64_t* generic, uint32_t lanes);
   bool crossed(const Moment& m) const;
   void require_stay(Cta& cta);
+  void require_round(const Arrival& made, uint32_t barrier);
   void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
   void add_work(Queue queue, uint32_t pc);
   void commit(Queue queue);

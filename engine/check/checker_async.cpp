@@ -68,7 +68,8 @@ void Checker::wait(Queue queue, uint32_t pending, bool all) {
     clock = std::max(clock, groups.open);
     groups.open = 0;
   }
-  if (queue == Queue::Products && groups.committed.empty()) warp_->products.clear();
+  if (queue == Queue::Products)
+    std::erase_if(warp_->products, [&](const Product& p) { return p.clock <= clock; });
   if (clock) warp_->known.raise(party(cta_->index, warp_->number + asynchronous), clock);
   ++events_;
 }
@@ -206,18 +207,18 @@ void Checker::accumulators(const OpFacts& f, uint32_t pc) {
   const Flow& flow = flow_of(pc);
   if (f.kind == Kind::Product) {
     require_fence(pc);
-    for (const Operand& write : flow.writes) warp_->products.emplace_back(write, pc);
+    for (const Operand& write : flow.writes) warp_->products.push_back({write, pc, warp_->clock});
     everything = true;
     return;
   }
   const auto touch_register = [&](const Operand& operand) {
-    for (const auto& [product, op] : warp_->products) {
-      if (product.place != operand.place) continue;
+    for (const Product& product : warp_->products) {
+      if (product.to.place != operand.place) continue;
       Finding found;
       found.check = "race";
       found.kind = "race-async";
       found.detail = "a register is used that a product still accumulates in, before wgmma.wait_group";
-      found.first = describe(here(op), 0, Later | Writes, 0);
+      found.first = describe(here(product.op), 0, Later | Writes, 0);
       found.second = describe(here(pc), 0, 0, 0);
       add(std::move(found));
       return;

@@ -100,6 +100,8 @@ bool Checker::has_been_read(const Moment& m) const {
 /// Whether accesses that are not ordered are no race: both are strong, and in each other's scope.
 bool Checker::may_be_together(const Moment& m, uint8_t manner) const {
   if (!(m.manner & manner & Strong)) return false;
+  if ((m.manner & manner & Atomic) && running_->facts[m.op].element != running_->facts[at_].element)
+    return false;  // strong only where they overlap as a whole
   if (m.cta == cta_->index) return true;
   if ((m.manner | manner) & OfCta) return false;
   const uint64_t size = grid_->cluster_size();

@@ -191,6 +191,7 @@ std::vector<OpFacts> facts_of(const Program& program) {
                 : words.has_any({"u64", "s64", "b64", "f64", "64", "64x2", "S64", "U64"}) ? 8
                 : words.has_any({"b16", "f16", "bf16", "16"})                             ? 2
                                                                                           : 4;
+      f.element = words.has_any({"f16x2", "bf16x2", "F16x2", "BF16x2", "F16", "BF16"}) ? 2 : f.bytes;
       f.bytes *= atomic->elements;
     } else if (const auto* copy = dynamic_cast<const CopyDetail*>(op.detail)) {
       if (words.has("mbarrier") || words.has("ARVCNT")) {

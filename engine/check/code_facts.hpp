@@ -57,6 +57,7 @@ struct OpFacts {
   functional::AccessSpace space = functional::AccessSpace::Generic;
   Address::Base base = Address::Base::Wide;
   uint32_t bytes = 0;
+  uint32_t element = 0;    ///< bytes of what an atomic changes as a whole
   bool described = false;  ///< by an AccessDetail
   bool tiles = false;      ///< ldmatrix
   bool grouped = false;    ///< completes in a group, not at an mbarrier

@@ -21,10 +21,10 @@ extern "C" __global__ void reverse(const int *x, int *y, int rows) {
   for (int r = 0; r < rows; ++r) {
     if (t == 0) {
       MBARRIER_EXPECT(&full, 128);
-      BULK_LOAD(buffer, x + 32 * r, 128, &full);  // other: race-async
+      BULK_LOAD(buffer, x + 32 * r, 128, &full);
     }
-    MBARRIER_WAIT(&full, PARITY(r));
-    y[32 * r + t] = 2 * buffer[31 - t];  // fault: race-async
+    MBARRIER_WAIT(&full, PARITY(r));  // fault: deadlock
+    y[32 * r + t] = 2 * buffer[31 - t];
     __syncthreads();
   }
 }

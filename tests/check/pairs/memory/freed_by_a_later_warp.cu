@@ -10,10 +10,10 @@ extern "C" __global__ void borrow(const int *x, int *y) {
   if (t == 0) own = (int *)malloc(256);
   __syncthreads();
   volatile int *mine = own;
-  mine[t] = x[t];      // other: use-after-free|race-global
-  y[t] = 2 * mine[t];  // other: use-after-free|race-global
+  mine[t] = x[t];      // other: use-after-free
+  y[t] = 2 * mine[t];  // other: use-after-free
 #ifndef FAULT
   __syncthreads();
 #endif
-  if (t == 63) free((void *)mine);  // fault: use-after-free|race-global
+  if (t == 63) free((void *)mine);  // fault: use-after-free
 }

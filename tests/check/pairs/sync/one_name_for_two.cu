@@ -15,10 +15,10 @@ extern "C" __global__ void hand_over(const int *x, int *y) {
   __shared__ int box[2][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pair = warp / 2;
   if (warp % 2 == 0) {
-    box[pair][lane] = x[pair * 32 + lane];  // other: race-shared
-    BAR_SYNC(NAME(pair), 64);               // other: barrier-different
+    box[pair][lane] = x[pair * 32 + lane];
+    BAR_SYNC(NAME(pair), 64);  // other: barrier-different
   } else {
-    BAR_SYNC(NAME(pair), 64);                  // fault: barrier-different
-    y[pair * 32 + lane] = box[pair][31 - lane];  // fault: race-shared
+    BAR_SYNC(NAME(pair), 64);  // fault: barrier-different
+    y[pair * 32 + lane] = box[pair][31 - lane];
   }
 }

@@ -9,13 +9,13 @@ extern "C" __global__ void collect(const int *x, int *y) {
   __shared__ int box[4][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   if (warp < 4) {
-    box[warp][lane] = x[threadIdx.x];  // other: race-shared
+    box[warp][lane] = x[threadIdx.x];
 #ifdef FAULT
-    if (warp == 0) BAR_ARRIVE(1, 160);  // also: barrier-count
+    if (warp == 0) BAR_ARRIVE(1, 160);  // other: barrier-different
 #endif
-    BAR_ARRIVE(1, 160);  // also: barrier-count
+    BAR_ARRIVE(1, 160);  // fault: barrier-different
   } else {
-    BAR_SYNC(1, 160);                                                  // also: barrier-count
-    y[lane] = box[0][lane] + box[1][lane] + box[2][lane] + box[3][lane];  // fault: race-shared
+    BAR_SYNC(1, 160);  // also: barrier-different|deadlock
+    y[lane] = box[0][lane] + box[1][lane] + box[2][lane] + box[3][lane];
   }
 }
