@@ -160,6 +160,9 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
     case Kind::Bulk:
       if (checks_.race) bulk(c, op, pc);
       return;
+    case Kind::Arrive:
+      if (f.holds_up) hold_up(c, op);
+      return;
     case Kind::ProxyFence:
       warp_->clock = std::max(warp_->clock, cta_->floor + 1);
       warp_->proxy_clock = warp_->clock;

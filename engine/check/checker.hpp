@@ -288,6 +288,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  void complete_copies_at(Phase& phase);
+  void hold_up(Context& c, const Op& op);
   uint32_t unfenced(uint32_t pc) const;
   void require_fence(uint32_t pc);
   void accumulators(const OpFacts& f, uint32_t pc);

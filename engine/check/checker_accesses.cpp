@@ -370,26 +370,27 @@ bool Checker::writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64
   Context& c = *context_;
   const Op& op = grid_->program().code[at_];
   const auto& d = op.details<AccessDetail>();
-  const auto value_of = [&](uint32_t i, std::byte* to) {
-    const uint32_t size = std::min(8u, d.element_bytes);
+  if (d.element_bytes > 8) return false;
+  const uint64_t size = address % 4 == 0 && f.bytes % 4 == 0 ? 4 : 1;  // what a cell stands for
+  std::byte all[64] = {};
+  const auto value_of = [&](uint32_t i) {
     for (uint32_t e = 0; e < d.elements; ++e) {
       const uint64_t v = d.place_bytes[e] == 4 ? c.lanes<const uint32_t>(d.places[e])[i]
                                                : c.lanes<const uint64_t>(d.places[e])[i];
-      std::memcpy(to + e * d.element_bytes, &v, size);
+      std::memcpy(all + e * d.element_bytes, &v, d.element_bytes);
     }
+    uint32_t value = 0;
+    if (const uint64_t offset = address - generic_[i]; offset + size <= f.bytes)
+      std::memcpy(&value, all + offset, size);
+    return value;
   };
-  if (d.element_bytes > 8) return false;
-  std::byte mine[64] = {}, there[64] = {};
-  value_of(lane, mine);
   const Moment& m = history_[earlier];
-  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && (c.mask >> then & 1)) {
-    value_of(then, there);
-  } else {
-    const uint64_t bytes = f.bytes;
-    const std::byte* from = c.generic(address, bytes, static_cast<int>(lane));
-    std::memcpy(there, from, bytes);
-  }
-  return std::memcmp(mine, there, f.bytes) == 0;
+  const uint32_t mine = value_of(lane);
+  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && (c.mask >> then & 1))
+    return mine == value_of(then);
+  uint32_t there = 0;
+  std::memcpy(&there, c.generic(address, size, static_cast<int>(lane)), size);
+  return mine == there;
 }
 
 }  // namespace simt::check

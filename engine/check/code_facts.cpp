@@ -196,6 +196,7 @@ std::vector<OpFacts> facts_of(const Program& program) {
     } else if (const auto* copy = dynamic_cast<const CopyDetail*>(op.detail)) {
       if (words.has("mbarrier") || words.has("ARVCNT")) {
         f.kind = Kind::Arrive;
+        f.holds_up = words.has("mbarrier") && !words.has("noinc");
       } else {
         f.kind = Kind::Copy;
         f.bytes = copy->bytes;

@@ -61,6 +61,7 @@ struct OpFacts {
   bool described = false;  ///< by an AccessDetail
   bool tiles = false;      ///< ldmatrix
   bool grouped = false;    ///< completes in a group, not at an mbarrier
+  bool holds_up = false;   ///< of an Arrive: adds to the pending arrivals until the copies are complete
   bool replaces = false;   ///< an exchange
   bool relaxed = false;    ///< a barrier that orders nothing
 };
