@@ -266,6 +266,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   }
   bool known_to_warp(const Moment& m) const;
   void conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address);
+  bool rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) const;
   bool writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address);
 
   void tick() {

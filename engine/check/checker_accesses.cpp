@@ -4,6 +4,7 @@
 
 #include "check/checker.hpp"
 #include "operations/memory_access.hpp"
+#include "operations/tiles.hpp"
 
 namespace simt::check {
 
@@ -366,8 +367,10 @@ void Checker::require_writable(const uint64_t* generic, uint32_t lanes) {
 /// Whether the store that is about to be executed writes what is there.
 bool Checker::writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) {
   const OpFacts& f = running_->facts[at_];
-  if (f.kind != Kind::Store) return false;
   Context& c = *context_;
+  if (f.kind == Kind::RecordedStore && history_[earlier].op == at_ && c.record)
+    return rows_are_same(earlier, then, lane, address);
+  if (f.kind != Kind::Store) return false;
   const Op& op = grid_->program().code[at_];
   const auto& d = op.details<AccessDetail>();
   if (d.element_bytes > 8) return false;
@@ -391,6 +394,27 @@ bool Checker::writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64
   uint32_t there = 0;
   std::memcpy(&there, c.generic(address, size, static_cast<int>(lane)), size);
   return mine == there;
+}
+
+/// Whether two lanes of one stmatrix give the same place, of up to a word, the same value.
+bool Checker::rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) const {
+  const Moment& m = history_[earlier];
+  const Context& c = *context_;
+  if (m.warp != warp_->number || m.cta != cta_->index || !(c.record->mask >> then & 1)) return false;
+  const auto& d = grid_->program().code[at_].details<functional::TilesDetail>();
+  constexpr uint32_t nothing = UINT32_MAX;
+  const auto element = [&](uint32_t i, uint64_t place) {
+    const uint64_t at = place - c.record->address[i], row = i % 8;
+    if (at >= functional::TilesDetail::row_bytes) return nothing;
+    const uint64_t holder = d.transposed ? at / 2 * 4 + row / 2 : row * 4 + at / 4;
+    const uint64_t half = d.transposed ? row % 2 : at / 2 % 2;
+    return c.lanes<const uint32_t>(d.places[i / 8])[holder] >> (16 * half) & 0xffff;
+  };
+  const auto same = [&](uint64_t place) {
+    const uint32_t mine = element(lane, place);
+    return mine != nothing && mine == element(then, place);
+  };
+  return same(address) && same(address | 2);
 }
 
 }  // namespace simt::check

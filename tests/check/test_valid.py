@@ -51,9 +51,10 @@ def test_copies_that_read_nothing() -> None:
     assert gpu.findings() == []
 
 
-def test_vectors_of_the_same_values() -> None:
-    gpu = simt.GPU("a100", check=True)
-    y = gpu.empty(64, np.int32)
-    load(gpu, "copies").replicated[1, 64](gpu.array(np.arange(4, dtype=np.int32)), y)
-    np.testing.assert_array_equal(y.numpy(), np.arange(64) % 4)
+@pytest.mark.parametrize("kernel", ["replicated", "replicated_rows"])
+def test_vectors_of_the_same_values(kernel: str) -> None:
+    gpu = simt.GPU("h100", check=True)
+    y = gpu.empty(32, np.int32)
+    load(gpu, "copies")[kernel][1, 32](gpu.array(np.arange(4, dtype=np.int32)), y)
+    np.testing.assert_array_equal(y.numpy(), np.arange(32) % 4)
     assert gpu.findings() == []

@@ -18,3 +18,12 @@ extern "C" __global__ void replicated(const int *x, int *y) {
   __syncthreads();
   y[threadIdx.x] = s[threadIdx.x % 4];
 }
+#if __CUDA_ARCH__ >= 900
+extern "C" __global__ void replicated_rows(const int *x, int *y) {
+  __shared__ __align__(16) int s[4];
+  const unsigned to = (unsigned)__cvta_generic_to_shared(s);
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(to), "r"(x[threadIdx.x % 4]) : "memory");
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x % 4];
+}
+#endif
