@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "machine/fault.hpp"
 #include "machine/lanes.hpp"
 
 namespace simt::check {
@@ -14,6 +15,13 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
   if (grid_ != &grid) {
     keep_touched();
     grid_ = &grid;
+    is_machine_code_ = grid.program().is_machine_code();
+    here_ = 0;
+    // Hardware gives machine code more than it asks for, and ptxas reads there.
+    launched_ = {.name = "shared memory",
+                 .end = uint64_t{grid.kernel().reserved_shared} + grid.kernel().shared_bytes +
+                        grid.config().dynamic_shared_bytes,
+                 .is_shared = true};
     if (works_.try_emplace(&grid, next_work_).second) next_work_ = 0;
     ctas_.clear();
     last_ = {};
@@ -69,6 +77,7 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.warps.resize(cta.warps().size());
     for (uint32_t w = 0; w < state.warps.size(); ++w) state.warps[w].number = w;
     state.arrivals.clear();
+    state.before.clear();
     state.remote.clear();
     state.valid.reset(cta.shared_bytes());
     state.valid.fill(0, grid_->kernel().reserved_shared);
@@ -95,11 +104,25 @@ void Checker::enters(Context& c) {
   everything = warp_->poisoned || !warp_->products.empty();
 }
 
+/// In machine code, a compiler leaves out __syncwarp where lanes are together anyway: to be so is an order.
+void Checker::come_together(Context& c) {
+  const uint32_t lanes = of_warp_split_mask(c);
+  if (lanes != of_warp_->alive()) warp_->parted = true;
+  if (here_ == lanes) return;
+  here_ = lanes;
+  ++events_;
+}
+
 void Checker::before(Context& c, const Op& op, uint32_t pc) {
   const OpFacts& f = running_->facts[pc];
   context_ = &c;
   at_ = pc;
   enter(c);
+  if (is_machine_code_) come_together(c);
+  if (f.kind == Kind::Refused)
+    throw functional::Fault("unsupported",
+                            "`simt check` does not follow this instruction in machine code; check the "
+                            "program's PTX, or leave `check` out");
   const bool is_plain = f.kind == Kind::Load || f.kind == Kind::Store || f.kind == Kind::Atomic;
   if (is_plain && c.mask) {
     functional::lane_addresses(c, op, f.base, generic_);
@@ -118,6 +141,8 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       if (checks_.memory)
         if (const Extent* variable = running_->variables->of(pc))
           require_inside(*variable, f, generic_, c.mask);
+      if (checks_.memory && is_machine_code_ && (f.manner & Writes))
+        require_inside(launched_, f, generic_, c.mask);
       if (!checks_.race) return;
       if (f.described) follow_pointers(c, op, f, generic_);
       if (f.manner & Strong)
@@ -135,6 +160,9 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
     case Kind::Bulk:
       if (checks_.race) bulk(c, op, pc);
       return;
+    case Kind::Arrive:
+      if (f.holds_up) hold_up(c, op);
+      return;
     case Kind::ProxyFence:
       warp_->clock = std::max(warp_->clock, cta_->floor + 1);
       warp_->proxy_clock = warp_->clock;
@@ -149,6 +177,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       return;
     case Kind::Wait:
       wait(f.queue, f.pending, f.all);
+      if (is_machine_code_) wait(Queue::Bulk, f.pending, f.all);  // there, waits do not tell for which
       return;
     default:
       return;

@@ -161,20 +161,26 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t op = 0, lane = 0;
     uint16_t warp = 0;
   };
+  /// An accumulator of a product that the Op has begun at this clock.
+  struct Product {
+    Operand to;
+    uint32_t op = 0, clock = 0;
+  };
   struct WarpState {
     uint32_t number = 0, clock = 1, floor = 0;
     Knowledge known;
     std::unique_ptr<std::array<LaneState, warp_lanes>> lanes;
     std::unique_ptr<Sees> sees;  ///< [lane][other]: clock up to which the lane knows the other's accesses
     std::array<Groups, 3> groups;
-    std::vector<std::byte> poison;                       ///< of the frames: bits that hold no value
-    std::vector<uint32_t> sources;                       ///< by row of registers: where such bits come from
-    std::vector<std::pair<Operand, uint32_t>> products;  ///< accumulators under way, and their Ops
-    uint32_t proxy_clock = 0, proxy_floor = 0;           ///< at its last fence.proxy.async
-    bool poisoned = false;                               ///< there may be such bits
-    ByteSet local;                                       ///< of all lanes, one after the other
+    std::vector<std::byte> poison;              ///< of the frames: bits that hold no value
+    std::vector<uint32_t> sources;              ///< by row of registers: where such bits come from
+    std::vector<Product> products;              ///< accumulators under way
+    uint32_t proxy_clock = 0, proxy_floor = 0;  ///< at its last fence.proxy.async
+    bool poisoned = false;                      ///< there may be such bits
+    bool parted = false;  ///< in machine code: its lanes have not all been together since they last met
+    ByteSet local;        ///< of all lanes, one after the other
     struct Recent {
-      uint32_t op = UINT32_MAX, clock = 0, manner = 0, moment = 0;
+      uint32_t op = UINT32_MAX, clock = 0, manner = 0, together = 0, moment = 0;
     };
     std::array<Recent, 64> recent;
     std::vector<std::pair<uint32_t, Pointer>> foreign;  ///< lanes that have loaded one of another thread
@@ -193,6 +199,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Warp* warp;
     uint32_t lanes, op;
     bool waits, whole;
+    uint32_t clock = 0;
     Knowledge published;
   };
   struct CtaState {
@@ -203,6 +210,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Knowledge ticket;  ///< to be known after a fence
     Knowledge read;    ///< whose reads have ended, which is all that relaxed flags tell
     std::map<uint32_t, std::vector<Arrival>> arrivals;  ///< by barrier
+    std::map<uint32_t, std::vector<Arrival>> before;    ///< at the round before, of barriers of some threads
     Knowledge of_cluster;                               ///< of the cluster's last barrier
     Shadow shared;
     ByteSet valid;                                      ///< of shared memory
@@ -247,6 +255,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   template <bool writes>
   bool touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first);
   Words words_of_last(const Context& c) const;
+  void require_apart(const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
+  bool lanes_differ() const { return warp_->sees || warp_->lanes || warp_->parted; }
   void add_read(Cell& cell, uint32_t number, uint32_t lane);
   Order order_of(uint32_t key);
   bool is_behind(Stamp s, uint32_t lane) {
@@ -256,6 +266,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   }
   bool known_to_warp(const Moment& m) const;
   void conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address);
+  bool rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) const;
   bool writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address);
 
   void tick() {
@@ -278,6 +289,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
+  void complete_copies_at(Phase& phase);
+  void hold_up(Context& c, const Op& op);
   uint32_t unfenced(uint32_t pc) const;
   void require_fence(uint32_t pc);
   void accumulators(const OpFacts& f, uint32_t pc);
@@ -286,6 +299,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void require_writable(const uint64_t* generic, uint32_t lanes);
   bool crossed(const Moment& m) const;
   void require_stay(Cta& cta);
+  void require_round(const Arrival& made, uint32_t barrier);
   void require_whole(Cta& cta, const std::vector<Arrival>& all, const std::vector<uint32_t>& here);
   void add_work(Queue queue, uint32_t pc);
   void commit(Queue queue);
@@ -316,6 +330,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void load_tiles(Context& c, const Op& op);
   void begin_local();
   uint32_t of_warp_split_mask(Context& c);
+  void come_together(Context& c);
 
   void keep_touched();
   void launches_meet(Access first, Access second);
@@ -330,6 +345,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   Checks checks_;
   std::unordered_map<const Program*, Code> code_;
   const Grid* grid_ = nullptr;
+  bool is_machine_code_ = false;
+  uint32_t here_ = 0;  ///< in machine code: the lanes that execute together
+  Extent launched_;    ///< the shared memory that the launch has asked for
   Code* running_ = nullptr;
   History history_;
   Shadow global_;

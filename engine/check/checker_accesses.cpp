@@ -4,6 +4,7 @@
 
 #include "check/checker.hpp"
 #include "operations/memory_access.hpp"
+#include "operations/tiles.hpp"
 
 namespace simt::check {
 
@@ -15,6 +16,7 @@ void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64
   if (f.kind == Kind::Load) {
     access_words<false>(c, f, number, generic, lanes);
   } else if (f.manner & Writes) {
+    if (is_machine_code_ && f.kind == Kind::Store) require_apart(f, number, generic, lanes);
     access_words<true>(c, f, number, generic, lanes);
   } else {
     each_of(lanes, [&](uint32_t i) { access(c, generic[i], f.bytes, i, number, f.manner); });
@@ -49,7 +51,7 @@ bool Checker::touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t
   }
   Cell after{before.write, now};
   if (!follows_reads) {
-    if (turns || warp_->sees || warp_->lanes) return false;
+    if (turns || lanes_differ()) return false;
     after.read = before.read;
     add_read(after, number, first);
   }
@@ -118,7 +120,7 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
         after.read = step_result << 5 | ((lane + step_result_turn) & 31);
       } else {
         add_read(after, number, lane);
-        if (!warp_->sees && !warp_->lanes) {
+        if (!lanes_differ()) {
           step_before = before.read >> 5, step_turn = turn;
           step_result = after.read >> 5, step_result_turn = (after.read - lane) & 31;
         }
@@ -147,6 +149,20 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
     touch_one(i);
   });
   if (run != UINT32_MAX) touch_one(run);
+}
+
+/// Lanes that are together must not store to the same place with one instruction.
+void Checker::require_apart(const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes) {
+  if (f.manner & Strong) return;
+  if (lanes == functional::full_mask && functional::consecutive(generic, f.bytes)) return;
+  each_of(lanes, [&](uint32_t i) {
+    for (uint32_t rest = lanes & ~((2u << i) - 1); rest; rest &= rest - 1) {
+      const auto k = static_cast<uint32_t>(std::countr_zero(rest));
+      if (generic[k] - generic[i] + f.bytes - 1 > 2 * (f.bytes - 1)) continue;
+      if (!window::is_local(generic[i])) conflict(number, i, k, f.manner, std::max(generic[i], generic[k]));
+      return;
+    }
+  });
 }
 
 Checker::Words Checker::words_of_last(const Context& c) const {
@@ -250,7 +266,7 @@ void Checker::add_read(Cell& cell, uint32_t number, uint32_t lane) {
     return;
   }
   const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
-  if (warp_->sees || warp_->lanes) {
+  if (lanes_differ()) {
     cell.read = history_.with(cell.read, number, lane, is_open);
     return;
   }
@@ -351,30 +367,54 @@ void Checker::require_writable(const uint64_t* generic, uint32_t lanes) {
 /// Whether the store that is about to be executed writes what is there.
 bool Checker::writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) {
   const OpFacts& f = running_->facts[at_];
-  if (f.kind != Kind::Store) return false;
   Context& c = *context_;
+  if (f.kind == Kind::RecordedStore && history_[earlier].op == at_ && c.record)
+    return rows_are_same(earlier, then, lane, address);
+  if (f.kind != Kind::Store) return false;
   const Op& op = grid_->program().code[at_];
   const auto& d = op.details<AccessDetail>();
-  const auto value_of = [&](uint32_t i, std::byte* to) {
-    const uint32_t size = std::min(8u, d.element_bytes);
+  if (d.element_bytes > 8) return false;
+  const uint64_t size = address % 4 == 0 && f.bytes % 4 == 0 ? 4 : 1;  // what a cell stands for
+  std::byte all[64] = {};
+  const auto value_of = [&](uint32_t i) {
     for (uint32_t e = 0; e < d.elements; ++e) {
       const uint64_t v = d.place_bytes[e] == 4 ? c.lanes<const uint32_t>(d.places[e])[i]
                                                : c.lanes<const uint64_t>(d.places[e])[i];
-      std::memcpy(to + e * d.element_bytes, &v, size);
+      std::memcpy(all + e * d.element_bytes, &v, d.element_bytes);
     }
+    uint32_t value = 0;
+    if (const uint64_t offset = address - generic_[i]; offset + size <= f.bytes)
+      std::memcpy(&value, all + offset, size);
+    return value;
   };
-  if (d.element_bytes > 8) return false;
-  std::byte mine[64] = {}, there[64] = {};
-  value_of(lane, mine);
   const Moment& m = history_[earlier];
-  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && (c.mask >> then & 1)) {
-    value_of(then, there);
-  } else {
-    const uint64_t bytes = f.bytes;
-    const std::byte* from = c.generic(address, bytes, static_cast<int>(lane));
-    std::memcpy(there, from, bytes);
-  }
-  return std::memcmp(mine, there, f.bytes) == 0;
+  const uint32_t mine = value_of(lane);
+  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && (c.mask >> then & 1))
+    return mine == value_of(then);
+  uint32_t there = 0;
+  std::memcpy(&there, c.generic(address, size, static_cast<int>(lane)), size);
+  return mine == there;
+}
+
+/// Whether two lanes of one stmatrix give the same place, of up to a word, the same value.
+bool Checker::rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) const {
+  const Moment& m = history_[earlier];
+  const Context& c = *context_;
+  if (m.warp != warp_->number || m.cta != cta_->index || !(c.record->mask >> then & 1)) return false;
+  const auto& d = grid_->program().code[at_].details<functional::TilesDetail>();
+  constexpr uint32_t nothing = UINT32_MAX;
+  const auto element = [&](uint32_t i, uint64_t place) {
+    const uint64_t at = place - c.record->address[i], row = i % 8;
+    if (at >= functional::TilesDetail::row_bytes) return nothing;
+    const uint64_t holder = d.transposed ? at / 2 * 4 + row / 2 : row * 4 + at / 4;
+    const uint64_t half = d.transposed ? row % 2 : at / 2 % 2;
+    return c.lanes<const uint32_t>(d.places[i / 8])[holder] >> (16 * half) & 0xffff;
+  };
+  const auto same = [&](uint64_t place) {
+    const uint32_t mine = element(lane, place);
+    return mine != nothing && mine == element(then, place);
+  };
+  return same(address) && same(address | 2);
 }
 
 }  // namespace simt::check

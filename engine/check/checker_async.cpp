@@ -18,22 +18,32 @@ void Checker::signals(Context& c, uint64_t address, int lane, bool completed) {
   const auto i = static_cast<uint32_t>(lane);
   const OpFacts& f = running_->facts[at_];
   Phase& phase = phases_[flag_key(address)];
-  const Party copies = party(cta_->index, warp_->number + asynchronous);
   if (f.kind == Kind::Bulk || f.kind == Kind::Tensor || f.kind == Kind::Remote) {
-    phase.pending.raise(copies, warp_->clock);
+    phase.pending.raise(party(cta_->index, warp_->number + asynchronous), warp_->clock);
   } else {
-    if (f.kind == Kind::Arrive) {
-      phase.pending.raise(copies, warp_->clock);
-      Groups& groups = warp_->groups[static_cast<size_t>(Queue::Copies)];
-      groups.open = 0;
-      groups.committed.clear();
-    }
+    if (f.kind == Kind::Arrive) complete_copies_at(phase);
     phase.pending.join(published(i, false));
   }
   tick();
   if (!completed) return;
   phase.complete.join(phase.pending);
   phase.pending.clear();
+}
+
+/// An mbarrier's phase is not complete before the copies that the warp has begun.
+void Checker::complete_copies_at(Phase& phase) {
+  phase.pending.raise(party(cta_->index, warp_->number + asynchronous), warp_->clock);
+  Groups& groups = warp_->groups[static_cast<size_t>(Queue::Copies)];
+  groups.open = 0;
+  groups.committed.clear();
+}
+
+/// cp.async.mbarrier.arrive without .noinc: its handler does nothing, as it has no arrival of its own.
+void Checker::hold_up(Context& c, const Op& op) {
+  uint64_t at[warp_lanes];
+  functional::lane_addresses(c, op.details<CopyDetail>().to, at);
+  each_of(c.mask, [&](uint32_t i) { complete_copies_at(phases_[flag_key(at[i] + window::shared)]); });
+  tick();
 }
 
 void Checker::waited(Context& c, uint64_t address, int lane) {
@@ -68,7 +78,8 @@ void Checker::wait(Queue queue, uint32_t pending, bool all) {
     clock = std::max(clock, groups.open);
     groups.open = 0;
   }
-  if (queue == Queue::Products && groups.committed.empty()) warp_->products.clear();
+  if (queue == Queue::Products)
+    std::erase_if(warp_->products, [&](const Product& p) { return p.clock <= clock; });
   if (clock) warp_->known.raise(party(cta_->index, warp_->number + asynchronous), clock);
   ++events_;
 }
@@ -76,13 +87,17 @@ void Checker::wait(Queue queue, uint32_t pending, bool all) {
 void Checker::copy(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
   const auto& d = op.details<CopyDetail>();
   uint64_t to[warp_lanes], from[warp_lanes];
+  uint32_t sizes[warp_lanes];
   functional::lane_addresses(c, d.to, to);
   functional::lane_addresses(c, d.from, from);
+  functional::find_bytes_read(c, d, f.bytes, from, sizes);
   const uint32_t reading = moment(pc, Later), writing = moment(pc, Later | Writes);
   each_of(c.mask, [&](uint32_t i) {
-    access(c, from[i], f.bytes, i, reading, Later);
+    const uint32_t size = std::min(sizes[i], f.bytes);
+    access(c, from[i], size, i, reading, Later);
     access(c, to[i] + window::shared, f.bytes, i, writing, Later | Writes);
-    copies(c, to[i] + window::shared, from[i], f.bytes, i);
+    fills(c, to[i] + window::shared, f.bytes, i);
+    copies(c, to[i] + window::shared, from[i], size, i);
   });
   add_work(Queue::Copies, pc);
 }
@@ -206,18 +221,18 @@ void Checker::accumulators(const OpFacts& f, uint32_t pc) {
   const Flow& flow = flow_of(pc);
   if (f.kind == Kind::Product) {
     require_fence(pc);
-    for (const Operand& write : flow.writes) warp_->products.emplace_back(write, pc);
+    for (const Operand& write : flow.writes) warp_->products.push_back({write, pc, warp_->clock});
     everything = true;
     return;
   }
   const auto touch_register = [&](const Operand& operand) {
-    for (const auto& [product, op] : warp_->products) {
-      if (product.place != operand.place) continue;
+    for (const Product& product : warp_->products) {
+      if (product.to.place != operand.place) continue;
       Finding found;
       found.check = "race";
       found.kind = "race-async";
       found.detail = "a register is used that a product still accumulates in, before wgmma.wait_group";
-      found.first = describe(here(op), 0, Later | Writes, 0);
+      found.first = describe(here(product.op), 0, Later | Writes, 0);
       found.second = describe(here(pc), 0, 0, 0);
       add(std::move(found));
       return;

@@ -26,15 +26,53 @@ void Checker::arrives(Cta& cta, Warp& warp, uint32_t lanes, uint32_t barrier, co
                static_cast<uint32_t>(&op - grid_->program().code.data()),
                request.waits,
                whole,
+               std::max(warp_->clock, cta_->floor + 1),
                whole ? Knowledge()
                : running_->facts[static_cast<size_t>(&op - grid_->program().code.data())].relaxed
                    ? published_by_fences(lanes)
                    : published_by_warp(lanes)};
-  tick();
   const bool of_cluster = request.cluster;
   CtaState& where = of_cluster ? state_of(*cta.cluster().ctas[0]) : *cta_;
+  if (checks_.sync && !of_cluster && request.threads) require_round(made, barrier);
   where.arrivals[barrier].push_back(std::move(made));
   enter(cta, warp);
+  tick();
+}
+
+/// Who arrives at a barrier of some threads must know that the round before is complete, and arrive once in a
+/// round: it would be counted for a round of others.
+void Checker::require_round(const Arrival& made, uint32_t barrier) {
+  const auto report = [&](const Arrival& other, const char* what) {
+    Finding found;
+    found.check = "sync";
+    found.kind = "barrier-different";
+    found.detail = what;
+    Moment then = here(other.op);
+    then.warp = static_cast<uint16_t>(other.warp->number());
+    found.first = describe(then, static_cast<uint32_t>(std::countr_zero(other.lanes)), 0, 0);
+    found.second = describe(here(made.op), static_cast<uint32_t>(std::countr_zero(made.lanes)), 0, 0);
+    found.first.what = found.second.what = "barrier";
+    add(std::move(found));
+  };
+  for (const Arrival& other : cta_->arrivals[barrier])
+    if (other.warp == made.warp && (other.lanes & made.lanes)) {
+      report(other, "a warp arrives twice at one round of a barrier");
+      return;
+    }
+  for (const Arrival& other : cta_->before[barrier]) {
+    Moment m = here(other.op);
+    m.clock = other.clock;
+    m.warp = static_cast<uint16_t>(other.warp->number());
+    if (m.clock <= cta_->floor || m.warp == warp_->number) continue;
+    const auto then = static_cast<uint32_t>(std::countr_zero(other.lanes));
+    bool knows_it = true;
+    each_of(made.lanes, [&](uint32_t i) { knows_it &= knows(m, then, i); });
+    if (knows_it) continue;
+    report(other,
+           "a warp arrives at a barrier though nothing tells it that the round before, of other warps, is "
+           "complete: it may be counted there");
+    return;
+  }
 }
 
 void Checker::completes(Cta& cta, uint32_t barrier) {
@@ -84,6 +122,7 @@ void Checker::completes(Cta& cta, uint32_t barrier) {
   }
   Knowledge together;
   for (const Arrival& a : all) together.join(a.published);
+  if (barrier < Cta::barrier_count) where.before[barrier] = all;
   for (const Arrival& a : all) {
     if (!a.waits) continue;
     WarpState& warp = where.warps[a.warp->number()];
@@ -129,6 +168,7 @@ void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std
     add(std::move(found));
     return;
   }
+  if (is_machine_code_) return;  // a compiler copies barriers
   for (const Arrival& a : all) {
     if (place_of(a.op) == place_of(all.front().op)) continue;
     found.kind = "barrier-different";

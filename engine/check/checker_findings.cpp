@@ -19,6 +19,12 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
   if (found.kind == "race-async" && !(m.manner & Later) && ordered(earlier, then, lane))
     found.detail =
         "asynchronous work reads what an ordinary store has written, without fence.proxy.async between";
+  const auto frees = [&](uint32_t op) { return running_->facts[op].kind == Kind::Call; };
+  if (frees(at_) || frees(m.op)) {
+    found.check = "memory";
+    found.kind = "use-after-free";
+    found.detail = "memory is freed, and nothing orders another thread's access before that";
+  }
   if (m.manner & manner & Volatile) found.kind = "race-weak";
   if (manner & Cached) {
     found.check = "memory";
@@ -32,6 +38,8 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
   }
   found.first = describe(m, then, m.manner, address);
   found.second = describe(here(at_), lane, manner, address);
+  if (frees(m.op)) found.first.what = "free";
+  if (frees(at_)) found.second.what = "free";
   // Which came first is chance: a write is named before a read, then the earlier line before the later one.
   const auto rank = [](const Access& a) { return std::pair(a.what == "read", a.line); };
   if (rank(found.second) < rank(found.first)) std::swap(found.first, found.second);

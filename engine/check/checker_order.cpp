@@ -17,7 +17,9 @@ uint32_t Checker::moment(uint32_t op, uint8_t manner) {
   warp_->clock = std::max(warp_->clock, cta_->floor + 1);
   cta_->counter = std::max(cta_->counter, warp_->clock);
   WarpState::Recent& recent = warp_->recent[op % warp_->recent.size()];
-  if (recent.op == op && recent.clock == warp_->clock && recent.manner == manner && recent.moment)
+  const uint32_t together = is_machine_code_ ? here_ : 0;
+  if (recent.op == op && recent.clock == warp_->clock && recent.manner == manner &&
+      recent.together == together && recent.moment)
     return recent.moment;
   if (history_.full())
     throw std::overflow_error("a launch accesses memory at more times than can be kept apart (67 million)");
@@ -27,7 +29,8 @@ uint32_t Checker::moment(uint32_t op, uint8_t manner) {
   made.clock = warp_->clock;
   made.warp = static_cast<uint16_t>(warp_->number + (manner & Later ? asynchronous : 0));
   made.manner = manner;
-  recent = {op, warp_->clock, manner, history_.add(made)};
+  made.together = together;
+  recent = {op, warp_->clock, manner, together, history_.add(made)};
   return recent.moment;
 }
 
@@ -43,6 +46,7 @@ bool Checker::ordered(uint32_t number, uint32_t then, uint32_t lane) {
     if (m.clock <= cta_->floor) return for_all_lanes();
     if (m.warp == warp_->number) {
       if (then == lane) return true;
+      if ((m.together >> lane) & (m.together >> then) & 1) return true;
       if (m.clock <= warp_->floor) return for_all_lanes();
       if (warp_->sees && (*warp_->sees)[lane][then] >= m.clock) return true;
     }
@@ -68,7 +72,8 @@ Checker::Order Checker::order_of(uint32_t key) {
 
 bool Checker::known_to_warp(const Moment& m) const {
   if (m.cta == cta_->index && !(m.manner & Later) &&
-      (m.clock <= cta_->floor || (m.warp == warp_->number && m.clock <= warp_->floor)))
+      (m.clock <= cta_->floor ||
+       (m.warp == warp_->number && (m.clock <= warp_->floor || (m.together && !(here_ & ~m.together))))))
     return true;
   const auto within = [&](const Knowledge& known) {
     return !known.empty() && (known.of(party(m.cta)) >= (m.manner & Later ? UINT32_MAX : m.clock) ||
@@ -95,6 +100,8 @@ bool Checker::has_been_read(const Moment& m) const {
 /// Whether accesses that are not ordered are no race: both are strong, and in each other's scope.
 bool Checker::may_be_together(const Moment& m, uint8_t manner) const {
   if (!(m.manner & manner & Strong)) return false;
+  if ((m.manner & manner & Atomic) && running_->facts[m.op].element != running_->facts[at_].element)
+    return false;  // strong only where they overlap as a whole
   if (m.cta == cta_->index) return true;
   if ((m.manner | manner) & OfCta) return false;
   const uint64_t size = grid_->cluster_size();
@@ -160,6 +167,7 @@ void Checker::met(Cta& cta, Warp& warp, uint32_t lanes, uint32_t members, const 
     undefined_ = lanes & ~defined(lanes, op);
   if ((warp.alive() & ~lanes) == 0) {
     warp_->floor = warp_->clock;
+    warp_->parted = false;
     if (warp_->lanes)
       for (LaneState& lane : *warp_->lanes) {
         warp_->known.join(lane.known);

@@ -126,7 +126,7 @@ void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t
   if (f.kind == Kind::Call && !warp_->local.empty())
     each_of(lanes, [&](uint32_t i) { fills(c, window::local + c.stack, grid_->local_bytes() - c.stack, i); });
   if (f.kind == Kind::Load && f.described) {
-    load_values(c, op, f);
+    if (!is_machine_code_) load_values(c, op, f);
   } else if (f.kind == Kind::Store && f.described) {
     store_values(c, op, f);
   } else if (f.kind == Kind::Atomic) {
@@ -139,6 +139,7 @@ void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t
 }
 
 void Checker::values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
+  if (is_machine_code_) return;
   if (f.kind == Kind::Recorded && f.tiles) {
     load_tiles(c, op);
     return;

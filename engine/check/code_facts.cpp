@@ -138,8 +138,15 @@ void find_machine(const Words& words, OpFacts& f) {
     f.scope = words.has("CTA") ? Scope::Cta : Scope::Gpu;
   } else if (opcode == "BAR" || opcode == "UCGABAR_ARV" || opcode == "UCGABAR_WAIT") {
     f.kind = Kind::Barrier;
-  } else if (opcode == "SYNCS" || opcode == "ARRIVES") {
+  } else if (opcode == "ARRIVES") {
+    f.kind = words.has("ARVCNT") ? Kind::Arrive : Kind::Refused;
+  } else if (opcode == "SYNCS") {
     f.kind = Kind::Mbarrier;
+    f.bytes = 8;
+    f.manner = words.has("EXCH") ? Writes : Writes | Atomic | Strong;
+  } else if ((opcode == "ATOMS" && words.has("ARRIVE")) || opcode.ends_with("GMMA") ||
+             opcode.starts_with("WARPGROUP") || opcode.starts_with("UTC")) {
+    f.kind = Kind::Refused;
   } else if (opcode == "FENCE") {
     f.kind = Kind::ProxyFence;
   } else if (opcode == "LDGDEPBAR" || opcode == "UTMACMDFLUSH") {
@@ -171,6 +178,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
       f.bytes = access->element_bytes * access->elements;
       find_order(words, f);
       if (f.kind == Kind::Store) f.manner |= Writes;
+      // What reaches beyond the CTA is followed by CCTL.IVALL.
+      if (program.is_machine_code() && (f.manner & OfCta)) f.acquires = f.kind == Kind::Load;
     } else if (const auto* atomic = dynamic_cast<const AtomicDetail*>(op.detail)) {
       f.kind = Kind::Atomic;
       f.replaces = words.has_any({"exch", "EXCH"});
@@ -182,10 +191,12 @@ std::vector<OpFacts> facts_of(const Program& program) {
                 : words.has_any({"u64", "s64", "b64", "f64", "64", "64x2", "S64", "U64"}) ? 8
                 : words.has_any({"b16", "f16", "bf16", "16"})                             ? 2
                                                                                           : 4;
+      f.element = words.has_any({"f16x2", "bf16x2", "F16x2", "BF16x2", "F16", "BF16"}) ? 2 : f.bytes;
       f.bytes *= atomic->elements;
     } else if (const auto* copy = dynamic_cast<const CopyDetail*>(op.detail)) {
       if (words.has("mbarrier") || words.has("ARVCNT")) {
         f.kind = Kind::Arrive;
+        f.holds_up = words.has("mbarrier") && !words.has("noinc");
       } else {
         f.kind = Kind::Copy;
         f.bytes = copy->bytes;
@@ -206,7 +217,7 @@ std::vector<OpFacts> facts_of(const Program& program) {
       f.bytes = TilesDetail::row_bytes;
       f.tiles = f.kind == Kind::Recorded;
     } else if (op.control == functional::Control::Call ||
-               (opcode == "call" && op.control != functional::Control::None)) {
+               (opcode == "call" && op.control != functional::Control::None) || opcode == "CALL") {
       f.kind = Kind::Call;
     } else if (program.is_machine_code()) {
       find_machine(words, f);

@@ -35,7 +35,8 @@ enum class Kind : uint8_t {
   Mbarrier,
   Shuffle,
   Barrier,
-  Call
+  Call,
+  Refused  ///< what is not followed
 };
 
 /// Asynchronous work whose groups are counted apart.
@@ -56,9 +57,11 @@ struct OpFacts {
   functional::AccessSpace space = functional::AccessSpace::Generic;
   Address::Base base = Address::Base::Wide;
   uint32_t bytes = 0;
+  uint32_t element = 0;    ///< bytes of what an atomic changes as a whole
   bool described = false;  ///< by an AccessDetail
   bool tiles = false;      ///< ldmatrix
   bool grouped = false;    ///< completes in a group, not at an mbarrier
+  bool holds_up = false;   ///< of an Arrive: adds to the pending arrivals until the copies are complete
   bool replaces = false;   ///< an exchange
   bool relaxed = false;    ///< a barrier that orders nothing
 };

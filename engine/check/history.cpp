@@ -5,7 +5,7 @@ namespace simt::check {
 void History::clear() {
   moments_.assign(1, {});
   groups_.assign(1, {});
-  known_.clear();
+  known_.fill(0);
   last_ = 0;
 }
 
@@ -14,13 +14,13 @@ uint32_t History::add(const Moment& moment) {
   return static_cast<uint32_t>(moments_.size() - 1);
 }
 
-size_t History::Hash::operator()(const Group& g) const {
-  uint64_t hash = g.count;
+size_t History::hash(const Group& g) {
+  uint64_t all = g.count;
   for (uint32_t k = 0; k < g.count; ++k) {
-    hash = (hash ^ (uint64_t{g.moment[k]} << 5 | g.turn[k])) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
+    all = (all ^ (uint64_t{g.moment[k]} << 5 | g.turn[k])) * 0x9e3779b97f4a7c15;
+    all ^= all >> 32;
   }
-  return hash;
+  return all;
 }
 
 void History::judge(Group& g) const {
@@ -53,12 +53,13 @@ Stamp History::joined(Stamp s, std::array<std::pair<uint32_t, uint32_t>, most>& 
     g.turn[k] = static_cast<uint8_t>((kept[k].second - kept[0].second) & 31);
   }
   if (!(groups_[last_] == g)) {
-    const auto [at, is_new] = known_.try_emplace(g, static_cast<uint32_t>(groups_.size()));
-    if (is_new) {
+    uint32_t& known = known_[hash(g) % known_.size()];
+    if (!(groups_[known] == g)) {
+      known = static_cast<uint32_t>(groups_.size());
       judge(g);
       groups_.push_back(g);
     }
-    last_ = at->second;
+    last_ = known;
   }
   return 1u << 31 | last_ << 5 | kept[0].second;
 }

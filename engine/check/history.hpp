@@ -2,7 +2,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 namespace simt::check {
@@ -10,8 +9,9 @@ namespace simt::check {
 /// What a warp did at an instruction between two events of its clock.
 struct Moment {
   uint64_t cta = 0;
-  uint32_t op = 0;     ///< index into the program's code
-  uint32_t clock = 0;  ///< of the warp
+  uint32_t op = 0;        ///< index into the program's code
+  uint32_t clock = 0;     ///< of the warp
+  uint32_t together = 0;  ///< in machine code: lanes that were at the instruction, guarded or not
   uint16_t warp = 0;
   uint8_t manner = 0;  ///< see Manner
 };
@@ -87,9 +87,7 @@ class History {
       return count == other.count && moment == other.moment && turn == other.turn;
     }
   };
-  struct Hash {
-    size_t operator()(const Group& g) const;
-  };
+  static size_t hash(const Group& g);
   uint32_t alike(uint32_t a, uint32_t b) const {
     return moments_[a].cta != moments_[b].cta ? 0 : moments_[a].warp != moments_[b].warp ? 1 : 2;
   }
@@ -100,8 +98,8 @@ class History {
 
   std::vector<Moment> moments_;
   std::vector<Group> groups_;
-  std::unordered_map<Group, uint32_t, Hash> known_;
-  uint32_t last_ = 0;  ///< group found last
+  std::array<uint32_t, 4096> known_{};  ///< groups found lately, by hash
+  uint32_t last_ = 0;                   ///< group found last
 };
 
 }  // namespace simt::check

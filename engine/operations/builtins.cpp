@@ -234,6 +234,9 @@ void perform_malloc(Context& c, DeferredAccess& access) {
 void perform_free(Context& c, DeferredAccess& access) {
   each_lane(c, [&](int lane) {
     const uint64_t address = access.value[0][lane];
+    if (c.observer)
+      if (const Allocation* gone = c.memory->find(address, 1); gone && gone->address == address)
+        c.observer->touches(c, address, gone->size, lane, true);
     if (address == 0 || c.memory->free(address, Owner::Kernel)) return;
     Fault fault("invalid free",
                 "free of " + hex(address) + ", which no malloc in a kernel has returned, or which is free: " +

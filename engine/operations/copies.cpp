@@ -4,6 +4,21 @@
 #include "operations/mbarrier.hpp"
 
 namespace simt::functional {
+
+void find_bytes_read(Context& c, const CopyDetail& d, uint32_t bytes, uint64_t* from, uint32_t* sizes) {
+  const uint32_t* given = d.source_bytes == place::none ? nullptr : c.lanes<const uint32_t>(d.source_bytes);
+  uint32_t ignored = 0;
+  if (d.ignore.place != place::none) {
+    ignored = c.predicate(d.ignore.place);
+    if (d.ignore.negated) ignored = ~ignored;
+  }
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const uint32_t skipped = d.skips_bytes ? static_cast<uint32_t>(from[i] % bytes) : 0;
+    from[i] -= skipped;
+    sizes[i] = ignored >> i & 1 ? 0 : given && !d.skips_bytes ? given[i] : bytes - skipped;
+  }
+}
+
 namespace {
 
 template <uint32_t bytes>
@@ -13,28 +28,15 @@ void run_copy(Context& c, const Op& op) {
   lane_addresses(c, d.to, to);
   lane_addresses(c, d.from, from);
   const uint32_t all = c.mask;
-  uint32_t reads = all;
-  uint32_t rest[warp_lanes];
-  if (d.skips_bytes)
-    for (uint32_t i = 0; i < warp_lanes; ++i) {
-      const auto skipped = static_cast<uint32_t>(from[i] % bytes);
-      from[i] -= skipped;
-      rest[i] = bytes - skipped;
-    }
-  if (d.ignore.place != place::none) {
-    const uint32_t p = c.predicate(d.ignore.place);
-    reads &= d.ignore.negated ? p : ~p;
-  }
-  const uint32_t* sizes = d.skips_bytes                   ? rest
-                          : d.source_bytes == place::none ? nullptr
-                                                          : c.lanes<const uint32_t>(d.source_bytes);
+  uint32_t reads = 0, sizes[warp_lanes];
+  find_bytes_read(c, d, bytes, from, sizes);
   bool whole = true;
-  if (sizes)
-    each_lane(c, [&](int i) {
-      if (sizes[i] > bytes) throw Fault("illegal instruction", "cp.async reads more bytes than it writes", i);
-      whole &= sizes[i] == bytes;
-      if (sizes[i] == 0) reads &= ~(1u << i);
-    });
+  each_lane(c, [&](int i) {
+    if (sizes[i] > bytes) throw Fault("illegal instruction", "cp.async reads more bytes than it writes", i);
+    if (sizes[i] == 0) return;
+    reads |= 1u << i;
+    whole &= sizes[i] == bytes;
+  });
   std::byte *host_from[warp_lanes] = {}, *host_to[warp_lanes];
   if (reads) {
     c.mask = reads;
@@ -56,7 +58,7 @@ void run_copy(Context& c, const Op& op) {
   }
   each_lane(c, [&](int i) {
     std::byte value[bytes] = {};
-    if (reads >> i & 1) std::memcpy(value, host_from[i], sizes ? std::min(sizes[i], bytes) : bytes);
+    if (reads >> i & 1) std::memcpy(value, host_from[i], sizes[i]);
     std::memcpy(host_to[i], value, bytes);
   });
 }

@@ -16,6 +16,8 @@ struct CopyDetail : Detail {
   PredicateOperand ignore;   ///< predicate of the lanes that read nothing
 };
 
+/// How many of `bytes` each lane reads, and from where: on entry, `from` has its operand.
+void find_bytes_read(Context& c, const CopyDetail& d, uint32_t bytes, uint64_t* from, uint32_t* sizes);
 /// For copies of 4, 8 or 16 bytes; nullptr for others.
 Handler copy_handler(uint32_t bytes);
 

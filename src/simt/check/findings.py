@@ -49,7 +49,8 @@ REMEDIES = {
     "uninitialised-cluster": "Let the block that owns the memory fill it; then put a cluster barrier.",
     "barrier-divergent": "Let all threads of the block reach the barrier: move it out of the branch or the"
     " loop, and let threads without work skip the work instead of returning.",
-    "barrier-different": "Let all threads meet at one barrier: join the branches before it.",
+    "barrier-different": "Let all threads meet at one barrier: join the branches before it; give each group "
+    "of warps that synchronise a barrier of its own, and let each arrive once in a round.",
     "barrier-count": "Give every use of the barrier the same count of threads, a multiple of 32 that "
     "is the number of threads which arrive.",
     "mask": "Name exactly the lanes that execute the instruction in its mask, and let all of them reach it.",

@@ -392,14 +392,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     def _run_checked(self, checking: Checking, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch whose accesses are checked; one that only repeats itself is a deadlock."""
         kernel = launcher.kernel
-        if kernel.module.native.is_machine_code:
-            raise LaunchError(
-                f"kernel `{kernel.name}`: found machine code, which `check` does not follow; "
-                "expected "
-                'PTX: leave out code="sass", or compile the program with PTX in it (nvcc -gencode '
-                "arch=compute_80,code=compute_80)"
-            )
-        if "tcgen05." in kernel.module.ptx.text:
+        if not kernel.module.native.is_machine_code and "tcgen05." in kernel.module.ptx.text:
             raise LaunchError(
                 f"kernel `{kernel.name}`: its module has tcgen05 instructions, and `check` does not follow "
                 "tensor memory; check a build for sm_90 or older"
