@@ -197,7 +197,8 @@ struct Program {
   std::vector<FunctionCode> functions;
   std::vector<Line> constants;  ///< bank `place::constants`
   std::vector<std::unique_ptr<Detail>> details;
-  bool asks_for_workspace = false;  ///< reads the address of a cooperative launch's grid barrier
+  bool asks_for_workspace = false;        ///< reads the address of a cooperative launch's grid barrier
+  bool asks_for_reserved_shared = false;  ///< PTX that reads where the system's shared memory is
   std::vector<MachineVariable> machine_variables;
   std::vector<MachineReference> machine_references;
   std::vector<uint64_t> allocations;  ///< of memory, made for machine code's variables

@@ -16,6 +16,8 @@ namespace {
 
 /// Bytes in which shared memory is allocated on sm_80 and later (CUDA Occupancy Calculator).
 constexpr uint32_t shared_unit = 128;
+/// Bytes a CTA that the system reserves since compute capability 8.0 (CUDA C++ Programming Guide).
+constexpr uint32_t system_shared = 1024;
 
 [[noreturn]] void refuse(const FunctionCode& kernel, const std::string& kind, const std::string& what) {
   ProgramFault fault("kernel `" + kernel.name + "`: " + what);
@@ -69,6 +71,10 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   shared_bytes_ = k.reserved_shared + static_cast<uint32_t>(shared);
   // ptxas reads beyond arrays, as far as hardware allocates.
   if (program.is_machine_code()) shared_bytes_ = round_up(shared_bytes_, shared_unit);
+  if (program.asks_for_reserved_shared) {
+    reserved_shared_ = round_up(shared_bytes_, shared_unit);
+    shared_bytes_ = reserved_shared_ + system_shared;
+  }
   local_bytes_ = std::min(k.deepest_stack, k.stack_bytes + machine.stack_limit);
   local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)

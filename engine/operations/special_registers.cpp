@@ -25,6 +25,8 @@ enum class Special : int64_t {
   Gridid,
   DynamicShared,
   TotalShared,
+  ReservedShared,
+  ReservedSharedEnd,
   AggregateShared,
   Clock,
   ClockHigh,
@@ -98,11 +100,11 @@ const std::map<std::string_view, Special>& specials() {
                                                          {"ntid.w", Zero},
                                                          {"ctaid.w", Zero},
                                                          {"nctaid.w", Zero},
-                                                         {"reserved_smem_offset_begin", Zero},
-                                                         {"reserved_smem_offset_end", Zero},
-                                                         {"reserved_smem_offset_cap", Zero},
-                                                         {"reserved_smem_offset_0", Zero},
-                                                         {"reserved_smem_offset_1", Zero}};
+                                                         {"reserved_smem_offset_begin", ReservedShared},
+                                                         {"reserved_smem_offset_end", ReservedSharedEnd},
+                                                         {"reserved_smem_offset_cap", ReservedSharedEnd},
+                                                         {"reserved_smem_offset_0", ReservedShared},
+                                                         {"reserved_smem_offset_1", ReservedShared}};
   return names;
 }
 
@@ -176,6 +178,10 @@ uint64_t special_value(const Context& c, Special which) {
       return g.workspace() >> 32;
     case Special::WorkspaceLow:
       return g.workspace() & 0xffffffffu;
+    case Special::ReservedShared:
+      return g.reserved_shared();
+    case Special::ReservedSharedEnd:
+      return g.program().asks_for_reserved_shared ? g.shared_bytes() : 0;
     case Special::IsExplicitCluster:
       return g.cluster_size() > 1;
     default:

@@ -29,6 +29,13 @@ def test_cooperative_groups(name: str) -> None:
     x = np.random.default_rng(46).integers(-99, 99, 2 * TILES * 256).astype(np.int32)
     for kernel in (module.reduces, module.scans):
         kernel[2, 256](gpu.array(x[:512]), gpu.empty(512, np.int32))
+    large = [module.large_tiles]
+    if gpu.arch >= "sm_80":  # where a tile of several warps has its memory from the system
+        large.append(module.tiles_in_reserved_memory)
+    for kernel in large:
+        y = gpu.empty(512, np.int32)
+        kernel[2, 256](gpu.array(x[:512]), y)
+        np.testing.assert_array_equal(y.numpy(), x[:512].reshape(-1, 64).sum(1).repeat(64))
     module.grid_steps[4, 128](gpu.array(x[:512]), gpu.empty(512, np.int32), 512, cooperative=True)
     reversed_tiles = x.reshape(2, TILES, 256)[:, :, ::-1].sum(1).ravel()
     for kernel in (module.staged, module.with_barrier, module.with_pipeline):

@@ -243,6 +243,7 @@ void translate_mov(Translation& t) {
   const uint32_t bytes = ptx::bytes(type);
   if (s.kind == OperandKind::Special) {
     if (s.text == "envreg1") t.program().asks_for_workspace = true;
+    if (s.text.starts_with("reserved_smem_offset_")) t.program().asks_for_reserved_shared = true;
     if (const auto which = special_register(s.text))
       return emit_special(t, d, *which, bytes == 8 ? SpecialForm::Wide : SpecialForm::Word);
     if (s.text.starts_with("envreg") || s.text.starts_with("pm"))

@@ -21,6 +21,19 @@ extern "C" __global__ void reduces(const int *x, int *y) {
   a += l.shfl(x[i], 0);
   y[i] = a + c.size();
 }
+extern "C" __global__ void large_tiles(const int *x, int *y) {
+  __shared__ cg::block_tile_memory<256> room;
+  auto tile = cg::tiled_partition<64>(cg::this_thread_block(room));
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = cg::reduce(tile, x[i], cg::plus<int>());
+}
+#if __CUDA_ARCH__ >= 800
+extern "C" __global__ void tiles_in_reserved_memory(const int *x, int *y) {
+  auto tile = cg::tiled_partition<64>(cg::this_thread_block());
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = cg::reduce(tile, x[i], cg::plus<int>());
+}
+#endif
 extern "C" __global__ void scans(const int *x, int *y) {
   auto tile = cg::tiled_partition<32>(cg::this_thread_block());
   int i = blockIdx.x * blockDim.x + threadIdx.x;
