@@ -67,9 +67,9 @@ class Gpu : private SampledMachine {
 
   /// Simulates until all queued work is done, or `max_cycles` more cycles have passed; or until a launch with
   /// a controller has ended, so that the controller can learn from it before the next one begins; or until
-  /// one of `until` has ended, so that the host can continue; or until `seconds` of the host have passed, which
-  /// changes no result. True if all work is done. Throws Deadlock, and whatever a transfer's `perform` throws,
-  /// once that transfer has ended.
+  /// one of `until` has ended, so that the host can continue; or until `seconds` of the host have passed,
+  /// which changes no result. True if all work is done. Throws Deadlock, and whatever a transfer's `perform`
+  /// throws, once that transfer has ended.
   bool run(Cycle max_cycles, const std::vector<uint64_t>& until = {},
            double seconds = std::numeric_limits<double>::infinity());
 
