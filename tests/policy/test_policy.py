@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,12 @@ from simt.trace.generate import generate
 pytest.importorskip("numba")
 
 
-@simt.policy.scheduler
+def later(make: Callable[[Any], Any]) -> Callable[[Any], Callable[[], Any]]:
+    """A policy that is compiled when a test first asks for it, not while tests are collected."""
+    return lambda function: cache(lambda: make(function))
+
+
+@later(simt.policy.scheduler)
 def lrr(ready, age, last, cycle):  # type: ignore[no-untyped-def]
     for i in range(1, len(ready) + 1):
         w = (last + i) % len(ready)
@@ -25,7 +32,7 @@ def lrr(ready, age, last, cycle):  # type: ignore[no-untyped-def]
     return -1
 
 
-@simt.policy.scheduler
+@later(simt.policy.scheduler)
 def gto(ready, age, last, cycle):  # type: ignore[no-untyped-def]
     if last >= 0 and ready[last]:
         return last
@@ -36,7 +43,7 @@ def gto(ready, age, last, cycle):  # type: ignore[no-untyped-def]
     return best
 
 
-@simt.policy.replacement
+@later(simt.policy.replacement)
 def lru(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
     best = -1
     for way in range(len(evictable)):
@@ -45,7 +52,7 @@ def lru(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
     return best
 
 
-@simt.policy.replacement
+@later(simt.policy.replacement)
 def fifo(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
     best = -1
     for way in range(len(evictable)):
@@ -54,7 +61,7 @@ def fifo(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
     return best
 
 
-@simt.policy.slice_hash
+@later(simt.policy.slice_hash)
 def linear(address, slices):  # type: ignore[no-untyped-def]
     # QV100: 32 channels interleaved at 256 bytes; the lowest bank bit, 13, chooses one of two slices.
     return (address >> 8) % 32 * 2 + ((address >> 13) & 1)
@@ -85,42 +92,42 @@ def counters(result: simt.Result) -> list[Any]:
 def test_twin_of_a_builtin_policy(key: str, policy: Any, builtin: dict[str, Any], trace: Path) -> None:
     small = {"l2.slice.sets": 2} if key == "l2_replacement" else {}
     native = simt.simulate(trace, "qv100-accelsim", set=builtin)
-    own = simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy})
+    own = simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy()})
     assert counters(own) == counters(native)
     assert counters(
-        simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy}, threads=2)
+        simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy()}, threads=2)
     ) == counters(own)
 
 
 def test_schedulers_matter(trace: Path) -> None:
-    a = simt.simulate(trace, "qv100-accelsim", policies={"scheduler": lrr})
-    b = simt.simulate(trace, "qv100-accelsim", policies={"scheduler": gto})
+    a = simt.simulate(trace, "qv100-accelsim", policies={"scheduler": lrr()})
+    b = simt.simulate(trace, "qv100-accelsim", policies={"scheduler": gto()})
     assert counters(a) != counters(b)
     assert a.provenance.identity != b.provenance.identity
-    assert a.provenance.overrides["sm.scheduler.policy"] == f"lrr@{lrr.identity[:12]}"
+    assert a.provenance.overrides["sm.scheduler.policy"] == f"lrr@{lrr().identity[:12]}"
 
 
-@simt.policy.scheduler
+@later(simt.policy.scheduler)
 def not_ready(ready, age, last, cycle):  # type: ignore[no-untyped-def]
     return 999
 
 
-@simt.policy.replacement
+@later(simt.policy.replacement)
 def beyond(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
     return 10_000 + len(evictable)
 
 
-@simt.policy.replacement
+@later(simt.policy.replacement)
 def out_of_bounds(evictable, last_access, allocated):  # type: ignore[no-untyped-def]
     return evictable[10_000]
 
 
-@simt.policy.slice_hash
+@later(simt.policy.slice_hash)
 def negative(address, slices):  # type: ignore[no-untyped-def]
     return -7
 
 
-@simt.policy.slice_hash
+@later(simt.policy.slice_hash)
 def divides(address, slices):  # type: ignore[no-untyped-def]
     return address // (slices - slices)
 
@@ -139,7 +146,7 @@ def test_nonsense_ends_the_simulation(key: str, policy: Any, message: str, trace
     small = {"l1.adaptive": False, "l1.cache.sets": 1, "l1.cache.ways": 4}
     for threads in (1, 2):
         with pytest.raises(simt.SimtError, match=message):
-            simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy}, threads=threads)
+            simt.simulate(trace, "qv100-accelsim", set=small, policies={key: policy()}, threads=threads)
 
 
 def test_a_scheduler_that_never_issues_is_a_deadlock(trace: Path) -> None:
@@ -194,9 +201,9 @@ def test_mistakes_are_named(trace: Path) -> None:
             return ready.nothing
 
     with pytest.raises(PolicyError, match="no 'schedular'"):
-        simt.simulate(trace, policies={"schedular": lrr})
+        simt.simulate(trace, policies={"schedular": lrr()})
     with pytest.raises(PolicyError, match="lrr is a scheduler, expected a slice_hash"):
-        simt.simulate(trace, policies={"slice_hash": lrr})
+        simt.simulate(trace, policies={"slice_hash": lrr()})
     with pytest.raises(PolicyError, match=r"decorated with @simt\.policy\.scheduler"):
         simt.simulate(trace, policies={"scheduler": len})  # type: ignore[dict-item]
 
