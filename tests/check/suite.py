@@ -43,7 +43,7 @@ KINDS = (
     *("race-shared", "race-global", "race-cluster", "race-local", "race-async", "race-launch", "race-weak"),
     *("uninitialised-shared", "uninitialised-global", "uninitialised-local", "uninitialised-cluster"),
     *("barrier-divergent", "barrier-different", "barrier-count", "mask", "mbarrier", "async-unwaited"),
-    *("async-group", "cluster-exit", "cooperative-residency", "deadlock"),
+    *("cluster-exit", "cooperative-residency", "deadlock"),
     *("out-of-bounds", "misaligned", "use-after-free", "double-free", "wrong-gpu", "read-only-write"),
     *("host-pointer", "leak-device", "leak-heap"),
 )

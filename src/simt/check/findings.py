@@ -57,7 +57,6 @@ REMEDIES = {
     "mbarrier": "Initialise the mbarrier for as many arrivals as each phase gets, expect as many "
     "bytes as its copies bring, and let other threads use it only after a barrier.",
     "async-unwaited": "Wait for the copies (wait_group 0 or the mbarrier) before the thread ends.",
-    "async-group": "Commit the group before waiting, and wait until few enough groups remain.",
     "cluster-exit": "Put a cluster barrier before the end, so that no block leaves while others use "
     "its shared memory.",
     "cooperative-residency": "Launch at most as many blocks as are resident at once (occupancy times SMs).",

@@ -9,12 +9,12 @@ same(y, x[:, ::-1])
 extern "C" __global__ void reverse(const int *x, int *y, int rows) {
   __shared__ int buffer[2][32];
   const int t = threadIdx.x;
-  COPY_ASYNC(&buffer[0][t], &x[t], 4, 4);  // other: race-async|async-group
+  COPY_ASYNC(&buffer[0][t], &x[t], 4, 4);  // other: race-async
   COPY_COMMIT();
 #pragma unroll 1
   for (int r = 0; r < rows; ++r) {
     if (r + 1 < rows) {
-      COPY_ASYNC(&buffer[(r + 1) % 2][t], &x[(r + 1) * 32 + t], 4, 4);  // other: race-async|async-group
+      COPY_ASYNC(&buffer[(r + 1) % 2][t], &x[(r + 1) * 32 + t], 4, 4);  // other: race-async
 #ifdef FAULT
       COPY_COMMIT();
 #endif
@@ -22,9 +22,9 @@ extern "C" __global__ void reverse(const int *x, int *y, int rows) {
 #ifndef FAULT
     COPY_COMMIT();
 #endif
-    COPY_WAIT(1);  // also: async-group
+    COPY_WAIT(1);
     __syncwarp();
-    y[r * 32 + t] = buffer[r % 2][31 - t];  // fault: race-async|async-group
+    y[r * 32 + t] = buffer[r % 2][31 - t];  // fault: race-async
     __syncwarp();
   }
   COPY_WAIT(0);

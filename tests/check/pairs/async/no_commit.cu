@@ -8,11 +8,11 @@ same(y, x[::-1])
 extern "C" __global__ void reverse(const int *x, int *y) {
   __shared__ int buffer[64];
   const int t = threadIdx.x;
-  COPY_ASYNC(&buffer[t], &x[t], 4, 4);  // other: race-async|async-group|async-unwaited
+  COPY_ASYNC(&buffer[t], &x[t], 4, 4);  // other: race-async|async-unwaited
 #ifndef FAULT
   COPY_COMMIT();
 #endif
-  COPY_WAIT(0);  // also: async-group
+  COPY_WAIT(0);
   __syncthreads();
-  y[t] = buffer[63 - t];  // fault: race-async|async-group
+  y[t] = buffer[63 - t];  // fault: race-async
 }

@@ -15,11 +15,11 @@ extern "C" __global__ void sum(const int *x, int *y) {
   const int t = threadIdx.x;
   COPY_ASYNC(&first[t], &x[t], 4, 4);
   COPY_COMMIT();
-  COPY_ASYNC(&second[t], &x[32 + t], 4, 4);  // other: race-async|async-group|async-unwaited
+  COPY_ASYNC(&second[t], &x[32 + t], 4, 4);  // other: race-async|async-unwaited
   COPY_COMMIT();
   COPY_WAIT(1);
   int v = first[t];
-  COPY_WAIT(LEFT);  // also: async-group
-  v += second[t];   // fault: race-async|async-group
+  COPY_WAIT(LEFT);
+  v += second[t];   // fault: race-async
   y[t] = v;
 }
