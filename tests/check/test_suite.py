@@ -42,6 +42,10 @@ NOT_IN_MACHINE_CODE = {
         *("async/copy_to_mbarrier", "async/library_barrier", "hopper/wgmma_no_fence", "hopper/wgmma_proxy"),
         *("hopper/wgmma_read_early", "hopper/wgmma_second_group", "hopper/wgmma_tile_reuse"),
     ),
+    "volatile flags in shared memory are ordinary accesses there": ("sync/flag_behind_barrier",),
+    "a bulk copy into a buffer that was read before a barrier is taken for a race": (
+        "hopper/phase_not_flipped",
+    ),
     "ptxas makes the order of the twin": ("cluster/relaxed_arrival", "race/message_chain"),
 }
 """Pairs whose fault is not seen in machine code, by the reason."""
