@@ -81,8 +81,8 @@ Checker::CtaState& Checker::state_of(Cta& cta) {
     state.remote.clear();
     state.valid.reset(cta.shared_bytes());
     state.valid.fill(0, grid_->kernel().reserved_shared);
-    if (grid_->program().asks_for_reserved_shared)  // the system has filled it
-      state.valid.fill(grid_->reserved_shared(), cta.shared_bytes() - grid_->reserved_shared());
+    // What the system has, it has filled.
+    state.valid.fill(grid_->own_shared_bytes(), cta.shared_bytes() - grid_->own_shared_bytes());
     ++state.epoch;
   }
   return state;

@@ -71,10 +71,9 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   shared_bytes_ = k.reserved_shared + static_cast<uint32_t>(shared);
   // ptxas reads beyond arrays, as far as hardware allocates.
   if (program.is_machine_code()) shared_bytes_ = round_up(shared_bytes_, shared_unit);
-  if (program.asks_for_reserved_shared) {
-    reserved_shared_ = round_up(shared_bytes_, shared_unit);
-    shared_bytes_ = reserved_shared_ + system_shared;
-  }
+  if (program.asks_for_reserved_shared) shared_bytes_ = round_up(shared_bytes_, shared_unit);
+  own_shared_bytes_ = shared_bytes_;
+  if (program.asks_for_reserved_shared) shared_bytes_ += system_shared;
   local_bytes_ = std::min(k.deepest_stack, k.stack_bytes + machine.stack_limit);
   local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)

@@ -67,8 +67,8 @@ class Grid {
   uint32_t threads_per_cta() const { return threads_; }
   uint32_t warps_per_cta() const { return (threads_ + warp_lanes - 1) / warp_lanes; }
   uint32_t shared_bytes() const { return shared_bytes_; }
-  /// Offset of the shared memory that the system reserves; of PTX, behind the CTA's own.
-  uint32_t reserved_shared() const { return reserved_shared_; }
+  /// Without what the system has behind it, for PTX that asks where that is.
+  uint32_t own_shared_bytes() const { return own_shared_bytes_; }
   uint32_t static_shared_bytes() const { return kernel().shared_bytes; }
   /// Local memory per thread: the stack of all active calls.
   uint32_t local_bytes() const { return local_bytes_; }
@@ -181,7 +181,7 @@ class Grid {
   };
   std::vector<Printed> printed_;
   uint64_t cta_count_ = 0;
-  uint32_t threads_ = 0, shared_bytes_ = 0, reserved_shared_ = 0, local_bytes_ = 0;
+  uint32_t threads_ = 0, shared_bytes_ = 0, own_shared_bytes_ = 0, local_bytes_ = 0;
   uint64_t parameters_ = 0;
   uint64_t parameter_gap_ = 0;  ///< bytes of their allocation before them
   uint64_t workspace_ = 0;

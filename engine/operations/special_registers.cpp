@@ -143,8 +143,10 @@ uint64_t special_value(const Context& c, Special which) {
     case Special::DynamicShared:
       return l.dynamic_shared_bytes;
     case Special::TotalShared:
-      return g.shared_bytes();
+    case Special::ReservedShared:
+      return g.own_shared_bytes();
     case Special::AggregateShared:
+    case Special::ReservedSharedEnd:
       return g.shared_bytes();
     case Special::ClusteridX:
       return index[0] / l.cluster[0];
@@ -178,10 +180,6 @@ uint64_t special_value(const Context& c, Special which) {
       return g.workspace() >> 32;
     case Special::WorkspaceLow:
       return g.workspace() & 0xffffffffu;
-    case Special::ReservedShared:
-      return g.reserved_shared();
-    case Special::ReservedSharedEnd:
-      return g.program().asks_for_reserved_shared ? g.shared_bytes() : 0;
     case Special::IsExplicitCluster:
       return g.cluster_size() > 1;
     default:

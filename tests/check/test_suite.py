@@ -48,7 +48,7 @@ NOT_IN_MACHINE_CODE = {
     ),
     "ptxas makes the order of the twin": ("cluster/relaxed_arrival", "race/message_chain"),
 }
-"""Pairs whose fault is not seen in machine code, by the reason."""
+"""Pairs that machine code shows otherwise: the fault is not seen, or the twin is reported; by the reason."""
 UNSEEN = frozenset(name for names in NOT_IN_MACHINE_CODE.values() for name in names)
 QUICK = (
     *("race/reverse", "race/double_buffer", "race/flag_without_fence", "sync/part_of_a_block"),
