@@ -122,7 +122,8 @@ void Checker::bulk(Context& c, const Op& op, uint32_t pc) {
   functional::lane_addresses(c, d.from, from);
   const uint32_t* words = c.lanes<const uint32_t>(d.bytes);
   const uint32_t reading = moment(pc, Later), writing = moment(pc, Later | Writes);
-  each_of(c.mask, [&](uint32_t i) {
+  const uint32_t copying = is_machine_code_ ? c.mask & (~c.mask + 1) : c.mask;  // there, once a warp
+  each_of(copying, [&](uint32_t i) {
     const uint64_t bytes = d.packed ? (words[i] & 0xffff) * 16 : words[i];
     access(c, functional::generic_address(d.direction.from, from[i]), bytes, i, reading, Later);
     const uint32_t ctas = !d.multicast ? 0

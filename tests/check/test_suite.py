@@ -43,9 +43,6 @@ NOT_IN_MACHINE_CODE = {
         *("hopper/wgmma_read_early", "hopper/wgmma_second_group", "hopper/wgmma_tile_reuse"),
     ),
     "volatile flags in shared memory are ordinary accesses there": ("sync/flag_behind_barrier",),
-    "a bulk copy into a buffer that was read before a barrier is taken for a race": (
-        "hopper/phase_not_flipped",
-    ),
     "ptxas makes the order of the twin": ("cluster/relaxed_arrival", "race/message_chain"),
 }
 """Pairs that machine code shows otherwise: the fault is not seen, or the twin is reported; by the reason."""
