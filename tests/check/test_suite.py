@@ -167,6 +167,21 @@ def test_machine_code(pair: Pair) -> None:
     assert not findings(pair, fault=False, code="sass")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for reason, names in NOT_IN_MACHINE_CODE.items()
+        if "is refused" not in reason and "volatile flags" not in reason
+        for name in names
+    ],
+)
+def test_the_twin_of_a_fault_that_machine_code_hides(name: str) -> None:
+    (pair,) = (pair for pair in ALL if pair.name == name)
+    assert not findings(pair, fault=False, code="sass")
+
+
 def test_an_instruction_of_machine_code_is_refused() -> None:
     pair = next(pair for pair in ALL if pair.name == REFUSED)
     with pytest.raises(ProgramFault, match="`simt check` does not follow this instruction in machine code"):
