@@ -94,24 +94,29 @@ def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
     with tempfile.TemporaryDirectory(prefix="simt-") as folder:
         file = Path(folder) / "code.cubin"
         file.write_bytes(data)
-        text = _run(tool, name, "-json", str(file))
-        lines = _lines(_run(tool, name, "-g", "-c", str(file))) if b".debug_line" in data else {}
-    try:
-        sections = json.loads(text)[1]
-        return {
-            section["function-name"]: [
-                [
-                    each.get("predicate", ""),
-                    each["opcode"],
-                    split_operands(each.get("operands", ""), each["opcode"]),
-                    *lines.get((section["function-name"], i * INSTRUCTION_BYTES), ("", 0)),
+        wanted = ["-g"] if b".debug_line" in data else []
+        text = _run(tool, name, "-json", *wanted, str(file))
+        try:
+            _, sections, *tables = json.loads(text)
+            lines: dict[tuple[str, int], tuple[str, int]] = {}
+            if tables:
+                lines = _lines_of_json(sections, tables[0])
+            elif wanted:
+                lines = _lines(_run(tool, name, *wanted, "-c", str(file)))
+            return {
+                section["function-name"]: [
+                    [
+                        each.get("predicate", ""),
+                        each["opcode"],
+                        split_operands(each.get("operands", ""), each["opcode"]),
+                        *lines.get((section["function-name"], i * INSTRUCTION_BYTES), ("", 0)),
+                    ]
+                    for i, each in enumerate(section["sass-instructions"])
                 ]
-                for i, each in enumerate(section["sass-instructions"])
-            ]
-            for section in sections
-        }
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise SassError(f"{name}: nvdisasm's output cannot be read: {error!r}") from None
+                for section in sections
+            }
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise SassError(f"{name}: nvdisasm's output cannot be read: {error!r}") from None
 
 
 def split_operands(text: str, opcode: str = "") -> list[str]:
@@ -135,6 +140,20 @@ def split_operands(text: str, opcode: str = "") -> list[str]:
             start = i + 1
     last = text[start:].strip()
     return [*found, last] if last else found
+
+
+def _lines_of_json(sections: list[Any], table: Any) -> dict[tuple[str, int], tuple[str, int]]:
+    """File and line by kernel and address; nvdisasm 13.5 and later have them in their JSON."""
+    folders = table["directories"]
+    files = [str(Path(folders[each["dir-idx"]]) / each["file"]) for each in table["files"]]
+    found = {}
+    for section in sections:
+        place = ("", 0)
+        for i, each in enumerate(section["sass-instructions"]):
+            if "source-line" in each:
+                place = (files[each["source-file-id"]], each["source-line"])
+            found[section["function-name"], i * INSTRUCTION_BYTES] = place
+    return found
 
 
 def _lines(text: str) -> dict[tuple[str, int], tuple[str, int]]:

@@ -1,4 +1,8 @@
-"""Triton kernels whose cycles on an RTX 5090 FlashGPU-Sim published: `run(gpu, name, sizes...)`."""
+"""Triton kernels whose times are published: `run(gpu, name, sizes...)`.
+
+add, gemm, attention: cycles on an RTX 5090, by FlashGPU-Sim. add, product: rates on an A100, in Triton's own
+documentation.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +62,42 @@ def attention(q, k, v, out, scale, length, DIM: tl.constexpr, M: tl.constexpr, N
     result.store([first, 0], (sums / total[:, None]).to(tl.float16))
 
 
+@triton.jit
+def product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """c = a b, of n rows of n float16; CTAs take tiles of eight rows of tiles, column by column."""
+    high, wide = tl.cdiv(n, M), tl.cdiv(n, N)
+    band = tl.program_id(0) // (8 * wide) * 8
+    within = tl.program_id(0) % (8 * wide)
+    depth = min(high - band, 8)
+    top, side = (band + within % depth) * M, within // depth * N
+    rows, columns, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = a + ((top + rows) % n)[:, None] * n + inner[None, :]
+    right = b + inner[:, None] * n + ((side + columns) % n)[None, :]
+    total = tl.zeros((M, N), tl.float32)
+    for at in range(0, tl.cdiv(n, K)):
+        rest = n - at * K
+        one = tl.load(left, mask=inner[None, :] < rest, other=0.0)
+        other = tl.load(right, mask=inner[:, None] < rest, other=0.0)
+        total = tl.dot(one, other, total)
+        left += K
+        right += K * n
+    inside = (top + rows < n)[:, None] & (side + columns < n)[None, :]
+    tl.store(c + (top + rows)[:, None] * n + (side + columns)[None, :], total.to(tl.float16), mask=inside)
+
+
+# Tiles, warps and stages among which the product's autotuner chooses; those of 32 rows or columns are left out.
+TILES = ((128, 256, 64, 8, 3), (64, 256, 32, 4, 4), (128, 128, 32, 4, 4), (128, 64, 32, 4, 4))
+
+
 def _halves(gpu: simt.GPU, *shape: int) -> Any:
     return gpu.array(np.random.default_rng(0).standard_normal(shape, np.float32).astype(np.float16))
 
 
 def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
-    """add: n, block. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension."""
+    """add: n, block. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension.
+
+    product: n; each of TILES, and then the fastest again.
+    """
     of = [int(size) for size in sizes]
     if name == "add":
         n, block = of
@@ -76,6 +110,19 @@ def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
             _halves(gpu, m, k), _halves(gpu, n, k), gpu.empty((m, n), np.float16), m, n, k,
             M=block_m, N=block_n, K=block_k, num_warps=4, num_stages=4,
         )  # fmt: skip
+    elif name == "product":
+        (n,) = of
+        a, b, c = _halves(gpu, n, n), _halves(gpu, n, n), gpu.empty((n, n), np.float16)
+
+        def launch(tile: tuple[int, ...]) -> float:
+            m, wide, k, warps, stages = tile
+            grid = triton.cdiv(n, m) * triton.cdiv(n, wide)
+            done = gpu.triton(product)[grid](
+                a, b, c, n, M=m, N=wide, K=k, num_warps=warps, num_stages=stages
+            )
+            return float(done.cycles)
+
+        launch(min(TILES, key=launch))
     else:
         batch, heads, length, dim = of
         q, k, v, out = (_halves(gpu, batch * heads, length, dim) for _ in range(4))
