@@ -85,7 +85,7 @@ def product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     tl.store(c + (top + rows)[:, None] * n + (side + columns)[None, :], total.to(tl.float16), mask=inside)
 
 
-# Tiles, warps and stages among which the product's autotuner chooses; those of 32 rows or columns are left out.
+# Tiles, warps and stages among which the autotuner chooses; those of 32 rows or columns are left out.
 TILES = ((128, 256, 64, 8, 3), (64, 256, 32, 4, 4), (128, 128, 32, 4, 4), (128, 64, 32, 4, 4))
 
 
