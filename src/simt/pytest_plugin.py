@@ -5,7 +5,6 @@ pytest loads it wherever simt is installed. It imports nothing of simt until a t
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,9 +99,7 @@ def gpu(request: pytest.FixtureRequest) -> GPU:
 @pytest.fixture
 def simt_check(request: pytest.FixtureRequest) -> GPU:
     """A simulated GPU that checks its launches for data races and other undefined behaviour: findings fail
-    the test. Skips where this simt has no checker."""
-    if importlib.util.find_spec("simt.check") is None:
-        pytest.skip("this version of simt has no checker (simt.check)")
+    the test."""
     return _gpu(request, check=True)
 
 

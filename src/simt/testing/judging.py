@@ -45,8 +45,8 @@ def judge(
     """
     found = Judgement()
     own = place[0], (place[1] or 0) + 1
-    for text in _findings(gpu):
-        found.findings.append(_finding("check", text, own))
+    for one in gpu.findings():
+        found.findings.append(_finding("check", str(one), own))
     launches = [] if gpu.functional else list(gpu.result().launches)
     budgets = marked.get("budget", ())
     for text in [budgets] if isinstance(budgets, str) else budgets:
@@ -63,12 +63,6 @@ def judge(
             where = (known[1], int(known[2])) if known and Path(known[1]).is_file() else own
             found.findings.append(Annotation("baseline", text, *where))
     return found
-
-
-def _findings(gpu: GPU) -> list[str]:
-    """Those of the checker, if this GPU has one."""
-    of = getattr(gpu, "findings", None)
-    return [str(one) for one in of()] if callable(of) else []
 
 
 def _finding(rule: str, text: str, own: tuple[str, int]) -> Annotation:

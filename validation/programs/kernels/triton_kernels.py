@@ -85,8 +85,18 @@ def product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     tl.store(c + (top + rows)[:, None] * n + (side + columns)[None, :], total.to(tl.float16), mask=inside)
 
 
-# Tiles, warps and stages among which the autotuner chooses; those of 32 rows or columns are left out.
-TILES = ((128, 256, 64, 8, 3), (64, 256, 32, 4, 4), (128, 128, 32, 4, 4), (128, 64, 32, 4, 4))
+# Tiles, warps and stages among which the product's autotuner chooses.
+TILES = (
+    (128, 256, 64, 8, 3),
+    (64, 256, 32, 4, 4),
+    (128, 128, 32, 4, 4),
+    (128, 64, 32, 4, 4),
+    (64, 128, 32, 4, 4),
+    (128, 32, 32, 4, 4),
+    (64, 32, 32, 2, 5),
+    (32, 64, 32, 2, 5),
+)
+MOST_CTAS = 8 * 108  # small tiles of large products are not tried
 
 
 def _halves(gpu: simt.GPU, *shape: int) -> Any:
@@ -96,7 +106,7 @@ def _halves(gpu: simt.GPU, *shape: int) -> Any:
 def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
     """add: n, block. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension.
 
-    product: n; each of TILES, and then the fastest again.
+    product: n; each of TILES that makes no more than MOST_CTAS, and then the fastest again.
     """
     of = [int(size) for size in sizes]
     if name == "add":
@@ -117,12 +127,11 @@ def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
         def launch(tile: tuple[int, ...]) -> float:
             m, wide, k, warps, stages = tile
             grid = triton.cdiv(n, m) * triton.cdiv(n, wide)
-            done = gpu.triton(product)[grid](
-                a, b, c, n, M=m, N=wide, K=k, num_warps=warps, num_stages=stages
-            )
+            done = gpu.triton(product)[grid](a, b, c, n, M=m, N=wide, K=k, num_warps=warps, num_stages=stages)
             return float(done.cycles)
 
-        launch(min(TILES, key=launch))
+        tried = [tile for tile in TILES if triton.cdiv(n, tile[0]) * triton.cdiv(n, tile[1]) <= MOST_CTAS]
+        launch(min(tried, key=launch))
     else:
         batch, heads, length, dim = of
         q, k, v, out = (_halves(gpu, batch * heads, length, dim) for _ in range(4))
