@@ -119,3 +119,38 @@ def test_it_loads_nothing_of_simt_until_it_is_used(project: Path) -> None:
     )
     found = run(project)
     assert "1 passed" in found.stdout, found.stdout
+
+
+RACE = """
+extern "C" __global__ void turn_round(float* y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = threadIdx.x;
+  BARRIER y[threadIdx.x] = s[63 - threadIdx.x];
+}
+"""
+CHECKED = """
+import numpy as np
+
+def run(simt_check, barrier):
+    module = simt_check.load("race.cu", defines={"BARRIER": barrier})
+    module.turn_round[1, 64](np.zeros(64, np.float32))
+
+def test_without(simt_check):
+    run(simt_check, "")
+
+def test_with(simt_check):
+    run(simt_check, "__syncthreads();")
+"""
+
+
+@pytest.mark.slow
+def test_what_the_checker_finds_fails_the_test(tmp_path: Path) -> None:
+    (tmp_path / "race.cu").write_text(RACE)
+    (tmp_path / "test_race.py").write_text(CHECKED)
+    done = run(tmp_path, "--simt-gpu", "a100", "--simt-sarif", "found.sarif")
+    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert "race-shared in kernel `turn_round`" in done.stdout
+    (found,) = json.loads((tmp_path / "found.sarif").read_text())["runs"]
+    assert {each["ruleId"] for each in found["results"]} == {"check"}
+    places = [each["locations"][0]["physicalLocation"] for each in found["results"]]
+    assert {place["region"]["startLine"] for place in places} == {5}

@@ -46,7 +46,8 @@ def judge(
     found = Judgement()
     own = place[0], (place[1] or 0) + 1
     for one in gpu.findings():
-        found.findings.append(_finding("check", str(one), own))
+        place = (one.file, one.line) if one.file and one.line else own
+        found.findings.append(Annotation("check", str(one), *place))
     launches = [] if gpu.functional else list(gpu.result().launches)
     budgets = marked.get("budget", ())
     for text in [budgets] if isinstance(budgets, str) else budgets:
@@ -63,11 +64,6 @@ def judge(
             where = (known[1], int(known[2])) if known and Path(known[1]).is_file() else own
             found.findings.append(Annotation("baseline", text, *where))
     return found
-
-
-def _finding(rule: str, text: str, own: tuple[str, int]) -> Annotation:
-    known = re.search(r"([\w./-]+\.(?:cu|py|ptx)):(\d+)", text)
-    return Annotation(rule, text, *((known[1], int(known[2])) if known else own))
 
 
 def _properties(launches: Iterable[LaunchResult]) -> Iterable[tuple[str, object]]:

@@ -103,15 +103,29 @@ def _halves(gpu: simt.GPU, *shape: int) -> Any:
     return gpu.array(np.random.default_rng(0).standard_normal(shape, np.float32).astype(np.float16))
 
 
-def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
-    """add: n, block. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension.
+@triton.jit
+def zero(x, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.zeros((BLOCK,), tl.float32))
 
-    product: n; each of TILES that makes no more than MOST_CTAS, and then the fastest again.
+
+def _flush(gpu: simt.GPU, megabytes: int = 0) -> None:
+    """What Triton's do_bench does before each launch, of 256 MB: the L2 is then full of modified lines."""
+    if megabytes:
+        elements = megabytes << 18
+        gpu.triton(zero)[elements // 4096](gpu.empty(elements, np.float32), BLOCK=4096)
+
+
+def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
+    """add: n, block, [megabytes that are zeroed before]. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension.
+
+    product: n, [megabytes]; each of TILES that makes no more than MOST_CTAS, and then the fastest again.
     """
     of = [int(size) for size in sizes]
     if name == "add":
-        n, block = of
+        n, block, *zeroed = of
         x, y, z = (gpu.array(np.ones(n, np.float32)) for _ in range(3))
+        _flush(gpu, *zeroed)
         gpu.triton(add)[triton.cdiv(n, block)](x, y, z, n, BLOCK=block)
     elif name == "gemm":
         m, n, k, block_m, block_n, block_k = of
@@ -121,11 +135,12 @@ def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
             M=block_m, N=block_n, K=block_k, num_warps=4, num_stages=4,
         )  # fmt: skip
     elif name == "product":
-        (n,) = of
+        n, *zeroed = of
         a, b, c = _halves(gpu, n, n), _halves(gpu, n, n), gpu.empty((n, n), np.float16)
 
         def launch(tile: tuple[int, ...]) -> float:
             m, wide, k, warps, stages = tile
+            _flush(gpu, *zeroed)
             grid = triton.cdiv(n, m) * triton.cdiv(n, wide)
             done = gpu.triton(product)[grid](a, b, c, n, M=m, N=wide, K=k, num_warps=warps, num_stages=stages)
             return float(done.cycles)
