@@ -117,9 +117,10 @@ def _flush(gpu: simt.GPU, megabytes: int = 0) -> None:
 
 
 def run(gpu: simt.GPU, name: str, *sizes: str) -> None:
-    """add: n, block, [megabytes that are zeroed before]. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension.
+    """add: n, block. gemm: m, n, k, and a block of each. attention: batch, heads, length, dimension.
 
-    product: n, [megabytes]; each of TILES that makes no more than MOST_CTAS, and then the fastest again.
+    product: n; each of TILES that makes no more than MOST_CTAS, and then the fastest again.
+    After n and block of `add`, and n of `product`: megabytes that are zeroed before each launch.
     """
     of = [int(size) for size in sizes]
     if name == "add":
