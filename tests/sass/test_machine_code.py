@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -345,3 +346,38 @@ def test_programs_decode(arch: str) -> None:
             code = Cubin.parse(machine_code(module, arch), path.name)
             assert len(code.kernels) == len(module.kernels)
             assert all(disassemble(code).values())
+
+
+INLINED = """__device__ __forceinline__ float inner(float x) {
+  return x * x + 1;
+}
+__device__ __forceinline__ float outer(float x) {
+  return inner(x) +
+         sqrtf(x);
+}
+#line 40 "other.cu"
+extern "C" __global__ void f(float* x, int n) {
+  for (int i = 0; i < n; ++i)
+    x[i] += outer(x[i + 32]);
+}
+"""
+
+
+def test_lines_are_those_of_the_listing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """nvdisasm 13.5 has lines in its JSON; before it, they come from the comments of its listing."""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "one"))
+    cubin = Cubin.parse(machine_code(compile_cuda(INLINED, arch="sm_80"), "sm_80"), "f")
+    asked: list[tuple[str, ...]] = []
+    known = disassembler._run
+
+    def without_lines(tool: Path, name: str, *arguments: str) -> str:
+        asked.append(arguments)
+        text = known(tool, name, *arguments)
+        return json.dumps(json.loads(text)[:2]) if "-json" in arguments else text
+
+    code = disassemble(cubin)["f"]
+    assert {line for _, line in {(x.file, x.line) for x in code}} >= {2, 6, 40, 41, 42}
+    monkeypatch.setattr(disassembler, "_run", without_lines)
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "other"))
+    assert disassemble(cubin)["f"] == code
+    assert any("-c" in arguments for arguments in asked)
