@@ -12,6 +12,7 @@
 | `torch.UntypedStorage.__new__` | the C++ below it makes no storages on CUDA |
 | the fast path of `torch.nn.MultiheadAttention` (switched off) | one operator in C++, for the CPU and CUDA |
 | what `torch.profiler` calls to start and stop | it is C++, which knows no simulated GPU (`profiling`) |
+| what Triton's profiler Proton calls | it is C++, which asks CUPTI for times (`proton`) |
 | `torch._inductor.compile_fx.compile_fx` (for "simt") | Inductor has templates for "cuda" (`named_compile`) |
 | FlexAttention's list of devices (for "simt") | it is closed |
 | `nvidia.cublas.CublasLt` of Triton | it loads a library that is not there |
