@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch.library import Library
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -554,6 +555,21 @@ def _view(op: Any) -> Callable[..., Any]:
     return view
 
 
+def _apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that Dynamo leaves alone: where a compiled program goes on in Python, it would compile what
+    operators call here.
+    """
+
+    def call(*arguments: Any, **settings: Any) -> Any:
+        before = set_eval_frame(None)
+        try:
+            return function(*arguments, **settings)
+        finally:
+            set_eval_frame(before)
+
+    return call
+
+
 _libraries: list[Library] = []
 """Registrations last as long as these."""
 _SPECIAL: dict[str, Callable[..., Any]] = {
@@ -590,7 +606,7 @@ def install(type: str) -> None:
             return
         if name not in done:
             done.add(name)
-            library.impl(op, function, key)
+            library.impl(op, _apart(function), key)
 
     for name, function in _SPECIAL.items():
         add(name, function)
@@ -613,7 +629,7 @@ def install(type: str) -> None:
                 add(name, _kernel(_operator(name)))
             except (AttributeError, RuntimeError):
                 continue
-    rest.fallback(_fallback, key)
+    rest.fallback(_apart(_fallback), key)
     _libraries.extend((library, rest))
     if len(_libraries) == 2:
         host = Library("aten", "IMPL")

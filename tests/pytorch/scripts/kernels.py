@@ -35,6 +35,7 @@ def transposed(x, o, BLOCK: tl.constexpr):
 
 assert torch.cuda.is_available() and torch.device("cuda", 0) == DEVICE
 assert torch.cuda.get_device_properties(0).multi_processor_count == 132
+assert torch.cuda.get_device_name() == "NVIDIA H100"
 x, y = torch.rand(N, device=DEVICE), torch.rand(N, device="cuda")
 assert x.is_cuda
 o = torch.empty_like(x)
