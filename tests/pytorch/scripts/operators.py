@@ -7,6 +7,7 @@ import warnings
 
 import torch
 from torch.nn import functional as F
+from triton._C import libtriton
 
 device = sys.argv[1]
 warnings.simplefilter("ignore")
@@ -28,6 +29,26 @@ same(F.layer_norm(c, (4,)), F.layer_norm(a, (4,)))
 same(torch.where(c > 0, c, d), torch.where(a > 0, a, b))
 same(c.half() + 1, a.half() + 1)
 same(torch.cat([c, c]).view(2, 12), torch.cat([a, a]).view(2, 12))
+
+# strides are PyTorch's, also where Inductor would pad rows or put channels last
+odd, kernel = torch.rand(2, 9, 273, device=device), torch.rand(32, 16, 3, 3, device=device)
+assert (odd + odd).is_contiguous() and (odd.transpose(0, 1) + 1).stride() == (273, 9 * 273, 1)
+images = torch.rand(2, 16, 9, 9, device=device)
+assert F.conv2d(images, kernel).is_contiguous()
+images = images.contiguous(memory_format=torch.channels_last)
+assert F.conv2d(images, kernel).is_contiguous(memory_format=torch.channels_last)
+
+# cuBLAS by Triton, of 4-bit numbers with scale factors
+lt = libtriton.nvidia.cublas.CublasLt(None)
+packed = torch.randint(0, 256, (2, 128, 32), dtype=torch.uint8)
+factors = torch.randint(0x30, 0x48, (2, 512), dtype=torch.uint8).view(torch.float8_e4m3fn)
+product = torch.empty(128, 128, device=device)
+lt.block_scaled_matmul_nvfp4(*packed.to(device), product, *factors.to(device))
+sizes = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+numbers = torch.stack([sizes[packed.int() % 16], sizes[packed.int() // 16]], -1).reshape(2, 128, 64)
+places = [[row % 32 * 16 + row // 32 * 4 + column // 16 for column in range(64)] for row in range(128)]
+left, right = numbers * factors.float()[:, torch.tensor(places)]
+same(product, left @ right.T)
 
 # in place, through views
 e, f = c.clone(), a.clone()
