@@ -8,8 +8,10 @@ none, runs on the host, on the same memory.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +32,7 @@ aten = torch.ops.aten
 KEYS = {"cuda": "CUDA", "simt": "PrivateUse1"}
 """PyTorch's dispatch keys of the two names that a simulated GPU has."""
 _CPU = DispatchKeySet(DispatchKey.CPU)
+_HERE = Path(__file__).parent
 _VIEWS = (
     "view",
     "as_strided",
@@ -462,10 +465,18 @@ def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
     """Counts it, names it once, and notes it in the Result."""
     if operator not in found.host_operators:
         text = f"{operator} has no kernel for the GPU: it runs on the host, and is not timed"
-        warnings.warn(text, HostOperatorWarning, stacklevel=4)
+        warnings.warn(text, HostOperatorWarning, stacklevel=_levels())
         if not found.gpu.functional:
             found.gpu.session.note(text)
     found.host_operators[operator] = found.host_operators.get(operator, 0) + 1
+
+
+def _levels() -> int:
+    """How far up the line is that called an operator, from who calls this."""
+    frame, found = sys._getframe(1), 1
+    while frame.f_back is not None and Path(frame.f_code.co_filename).parent == _HERE:
+        frame, found = frame.f_back, found + 1
+    return found
 
 
 def run(op: Any, arguments: Any, settings: Any) -> Any:

@@ -28,6 +28,7 @@ _OPTIONS: dict[str, Any] = {
     "autotune_fallback_to_aten": False,
     "benchmark_kernel": False,
     "benchmark_fusion": False,
+    "shape_padding": False,  # it measures products with and without
     "cpp_wrapper": False,
     # One configuration of each kernel: measuring them all would simulate each.
     "deterministic": True,

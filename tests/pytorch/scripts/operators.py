@@ -10,8 +10,12 @@ from torch.nn import functional as F
 from triton._C import libtriton
 
 device = sys.argv[1]
-warnings.simplefilter("ignore")
 torch.manual_seed(0)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    torch.rand(3, device=device)
+assert [x.filename for x in seen if "runs on the host" in str(x.message)] == [__file__], seen
+warnings.simplefilter("ignore")
 
 
 def same(found, expected):
