@@ -335,6 +335,13 @@ def index(tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> torch
     return result
 
 
+def histogram(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    """`torch.histc`, on the host; also of integers, as on a GPU."""
+    given = tensor if tensor.is_floating_point() else tensor.double()
+    found: torch.Tensor = on_host(aten.histc.default, (given, bins, min, max), {})
+    return found.to(tensor.dtype)
+
+
 def unscale(grads: Sequence[torch.Tensor], found_infinite: torch.Tensor, inverse: torch.Tensor) -> None:
     """What `torch.amp.GradScaler` does to gradients: a kernel for each, for all of one shape the same."""
     for grad in grads:
@@ -596,6 +603,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": item,
     "record_stream": record_stream,
     "index.Tensor": index,
+    "histc": histogram,
     "_amp_foreach_non_finite_check_and_unscale_": unscale,
     "_use_miopen_ctc_loss": no_library,
     "_use_miopen_ctc_loss.Tensor": no_library,

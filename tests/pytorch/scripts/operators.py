@@ -66,6 +66,8 @@ same(e, f)
 same(c.nonzero(), a.nonzero())
 same(torch.linalg.inv(c[:, :3]), torch.linalg.inv(a[:, :3]))
 same(c.sort(-1).values, a.sort(-1).values)
+counted = torch.tensor([3, 0, 1, 3], device=device).histc(bins=4, min=0, max=3)
+assert counted.dtype is torch.int64 and counted.tolist() == [1, 1, 0, 2]
 assert c[1, 2].item() == a[1, 2].item()
 
 # autograd, with a second backward through the same leaf
