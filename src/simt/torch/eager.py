@@ -8,12 +8,15 @@ none, runs on the host, on the same memory.
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
+from torch._C._dynamo.eval_frame import set_eval_frame
 from torch.library import Library
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -29,6 +32,7 @@ aten = torch.ops.aten
 KEYS = {"cuda": "CUDA", "simt": "PrivateUse1"}
 """PyTorch's dispatch keys of the two names that a simulated GPU has."""
 _CPU = DispatchKeySet(DispatchKey.CPU)
+_HERE = Path(__file__).parent
 _VIEWS = (
     "view",
     "as_strided",
@@ -331,6 +335,13 @@ def index(tensor: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> torch
     return result
 
 
+def histogram(tensor: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
+    """`torch.histc`, on the host; also of integers, as on a GPU."""
+    given = tensor if tensor.is_floating_point() else tensor.double()
+    found: torch.Tensor = on_host(aten.histc.default, (given, bins, min, max), {})
+    return found.to(tensor.dtype)
+
+
 def unscale(grads: Sequence[torch.Tensor], found_infinite: torch.Tensor, inverse: torch.Tensor) -> None:
     """What `torch.amp.GradScaler` does to gradients: a kernel for each, for all of one shape the same."""
     for grad in grads:
@@ -461,10 +472,18 @@ def ran_on_host(found: gpus.SimulatedGpu, operator: str) -> None:
     """Counts it, names it once, and notes it in the Result."""
     if operator not in found.host_operators:
         text = f"{operator} has no kernel for the GPU: it runs on the host, and is not timed"
-        warnings.warn(text, HostOperatorWarning, stacklevel=4)
+        warnings.warn(text, HostOperatorWarning, stacklevel=_levels())
         if not found.gpu.functional:
             found.gpu.session.note(text)
     found.host_operators[operator] = found.host_operators.get(operator, 0) + 1
+
+
+def _levels() -> int:
+    """How far up the line is that called an operator, from who calls this."""
+    frame, found = sys._getframe(1), 1
+    while frame.f_back is not None and Path(frame.f_code.co_filename).parent == _HERE:
+        frame, found = frame.f_back, found + 1
+    return found
 
 
 def run(op: Any, arguments: Any, settings: Any) -> Any:
@@ -554,6 +573,21 @@ def _view(op: Any) -> Callable[..., Any]:
     return view
 
 
+def _apart(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that Dynamo leaves alone: where a compiled program goes on in Python, it would compile what
+    operators call here.
+    """
+
+    def call(*arguments: Any, **settings: Any) -> Any:
+        before = set_eval_frame(None)
+        try:
+            return function(*arguments, **settings)
+        finally:
+            set_eval_frame(before)
+
+    return call
+
+
 _libraries: list[Library] = []
 """Registrations last as long as these."""
 _SPECIAL: dict[str, Callable[..., Any]] = {
@@ -569,6 +603,7 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "_local_scalar_dense": item,
     "record_stream": record_stream,
     "index.Tensor": index,
+    "histc": histogram,
     "_amp_foreach_non_finite_check_and_unscale_": unscale,
     "_use_miopen_ctc_loss": no_library,
     "_use_miopen_ctc_loss.Tensor": no_library,
@@ -590,7 +625,7 @@ def install(type: str) -> None:
             return
         if name not in done:
             done.add(name)
-            library.impl(op, function, key)
+            library.impl(op, _apart(function), key)
 
     for name, function in _SPECIAL.items():
         add(name, function)
@@ -613,7 +648,7 @@ def install(type: str) -> None:
                 add(name, _kernel(_operator(name)))
             except (AttributeError, RuntimeError):
                 continue
-    rest.fallback(_fallback, key)
+    rest.fallback(_apart(_fallback), key)
     _libraries.extend((library, rest))
     if len(_libraries) == 2:
         host = Library("aten", "IMPL")

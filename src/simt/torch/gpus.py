@@ -12,7 +12,7 @@ import mmap
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,8 +196,8 @@ class SimulatedGpu:
         self.host_operators: dict[str, int] = {}
         """Operators that were executed on the host, with how often."""
         self.annotation = ""
-        self.profile: list[Profiled] | None = None
-        """What was launched since a profiler started."""
+        self.watchers: set[Callable[[SimulatedGpu, Profiled], None]] = set()
+        """What profilers call with each launch and copy."""
 
     # --- memory
 
@@ -319,10 +319,10 @@ class SimulatedGpu:
     def _launch(self, launcher: Launcher, block: bytes, keeps: Any, annotation: str) -> None:
         arguments = LaunchArguments(block)
         arguments.keeps.append(keeps)
-        if self.profile is not None:
+        if self.watchers:
             number = launcher.stream.number if launcher.stream is not None else 0
             name = launcher.kernel.name
-            self.profile.append(Profiled(name, time.time_ns(), self.gpu.last_launch + 1, number))
+            self._watched(Profiled(name, time.time_ns(), self.gpu.last_launch + 1, number))
         with self.gpu.annotate(annotation):
             self.gpu.launch(launcher, lambda: arguments)
 
@@ -336,11 +336,15 @@ class SimulatedGpu:
 
     def queue(self, transfer: QueuedTransfer, name: str, wait: bool) -> None:
         """Queues a copy or a memset. name: for profilers. wait: until it has ended."""
-        if self.profile is not None:
-            self.profile.append(Profiled(name, time.time_ns(), 0, transfer.stream or 0, transfer))
+        if self.watchers:
+            self._watched(Profiled(name, time.time_ns(), 0, transfer.stream or 0, transfer))
         number = self.gpu.transfer(transfer)
         if wait:
             self.gpu.synchronize(until=[number])
+
+    def _watched(self, row: Profiled) -> None:
+        for watch in self.watchers:
+            watch(self, row)
 
     def capture_or_do(self, act: Any, *arguments: Any) -> None:
         """Does what is no launch, now or whenever the graph that is captured is replayed."""

@@ -72,7 +72,7 @@ def properties(spec: Spec) -> SimpleNamespace:
     """What `torch.cuda.get_device_properties` would say of a GPU, as far as Inductor asks."""
     number = arch_number(f"sm_{spec.sm_version}")[0]
     return SimpleNamespace(
-        name=spec.name,
+        name=f"NVIDIA {spec.name.upper()}",  # programs look for the maker in it
         major=number // 10,
         minor=number % 10,
         multi_processor_count=spec.sm.count,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import torch
 from torch._dynamo import device_interface, trace_rules
 from torch._inductor import config, select_algorithm
 from torch._inductor.cudagraph_utils import CUDAGraphPolicy
+
+import simt
 
 from . import gpus
 from .choices import Choices, one
@@ -25,6 +28,7 @@ _OPTIONS: dict[str, Any] = {
     "autotune_fallback_to_aten": False,
     "benchmark_kernel": False,
     "benchmark_fusion": False,
+    "shape_padding": False,  # it measures products with and without
     "cpp_wrapper": False,
     # One configuration of each kernel: measuring them all would simulate each.
     "deterministic": True,
@@ -92,7 +96,9 @@ def install() -> None:
     """Tells PyTorch's compilers of the device, by its interface for CUDA with what is here, and
     sets their configuration."""
     configure()
-    trace_rules.add("simt")  # Dynamo compiles what a program does, not what simulates it
+    for module in pkgutil.iter_modules(simt.__path__):
+        if module.name != "examples":  # Dynamo compiles what a program does, not what simulates it
+            trace_rules.add(f"simt.{module.name}")
     select_algorithm.add_preprocessing_fn(one)
     device_interface.init_device_reg()
 

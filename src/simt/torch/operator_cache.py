@@ -163,11 +163,16 @@ def _compiled(
     constants = [there if isinstance(x, torch.device) and x.type != "cpu" else x for x in leaves]
     made: list[Any] = []
     instead = _WITH_NUMBER.get(op) or IN_PLACE.get(op) or op
+    last = _channels_last(op, tensors)
 
     def whole(*given: torch.Tensor) -> Any:
         filled = [given[p] if p is not None else c for p, c in zip(positions, constants, strict=True)]
         arguments, named = tree_unflatten(filled, structure)
         results, shape = tree_flatten(instead(*arguments, **named))
+        if last is not None:
+            results = [
+                r.contiguous(memory_format=last) if r is not None and r.dim() > 2 else r for r in results
+            ]
         made.append((shape, len(results)))
         return [r for i, r in enumerate(results) if returned.get(i) is None]
 
@@ -219,6 +224,26 @@ def _with_tensor(arguments: Any, named: Any) -> tuple[Any, Any]:
     return (*tensors, torch.tensor(value, dtype=dtype)), {}
 
 
+def _channels_last(op: Any, tensors: Sequence[torch.Tensor]) -> torch.memory_format | None:
+    """The format of a convolution's results where it is that of cuDNN with channels last: if the input or the
+    filters are (ATen/native/ConvUtils.h, `cudnn_conv_suggest_memory_format`).
+    """
+    if op._schema.name not in _CONVOLUTIONS:
+        return None
+    input, weight = tensors[1:3] if "backward" in op._schema.name else tensors[:2]
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(input.dim())
+    if last is not None and any(
+        x.is_contiguous(memory_format=last) and not x.is_contiguous() for x in (input, weight)
+    ):
+        return last
+    return None
+
+
+_CONVOLUTIONS = {
+    f"aten::{name}{suffix}"
+    for name in ("convolution", "convolution_backward")
+    for suffix in ("", "_overrideable")
+}
 _ON_ONE_DEVICE = {
     *("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution", "aten::cat"),
     *("aten::embedding", "aten::native_layer_norm", "aten::native_batch_norm", "aten::stack"),
@@ -282,8 +307,13 @@ def _returned(op: Any, leaves: list[Any], structure: Any, places: dict[int, int]
 
 
 def _traced(whole: Callable[..., Any], fakes: Sequence[torch.Tensor], mode: FakeTensorMode) -> Any:
-    """The operator as a graph of what Inductor has kernels for; what it changes is copied at the end."""
+    """The operator as a graph of what Inductor has kernels for; what it changes is copied at the end. Its
+    results have PyTorch's strides: others, Inductor may choose.
+    """
     table = {**select_decomp_table(), **DECOMPOSITIONS}
     with mode:
         functional = torch.func.functionalize(whole, remove="mutations_and_views")
-        return make_fx(functional, decomposition_table=table, tracing_mode="real")(*fakes)
+        graph = make_fx(functional, decomposition_table=table, tracing_mode="real")(*fakes)
+    output = graph.graph.output_node()
+    output.meta["user_visible_output_idxs"] = list(range(len(output.args[0])))
+    return graph

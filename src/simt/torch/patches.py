@@ -12,6 +12,7 @@
 | `torch.UntypedStorage.__new__` | the C++ below it makes no storages on CUDA |
 | the fast path of `torch.nn.MultiheadAttention` (switched off) | one operator in C++, for the CPU and CUDA |
 | what `torch.profiler` calls to start and stop | it is C++, which knows no simulated GPU (`profiling`) |
+| what Triton's profiler Proton calls | it is C++, which asks CUPTI for times (`proton`) |
 | `torch._inductor.compile_fx.compile_fx` (for "simt") | Inductor has templates for "cuda" (`named_compile`) |
 | FlexAttention's list of devices (for "simt") | it is closed |
 | `nvidia.cublas.CublasLt` of Triton | it loads a library that is not there |
@@ -34,6 +35,7 @@ from torch.nn.attention import flex_attention
 from triton._C import libtriton
 
 from . import gpus
+from .cublas import CublasLt
 from .eager import KEYS, empty_strided
 from .triton_driver import simulated_bench
 
@@ -207,33 +209,6 @@ def _let_flex_attention_run() -> None:
             check(query, key, value)
 
     flex_attention._validate_device = validate
-
-
-class CublasLt:
-    """Triton's access to cuBLAS, which its tutorials compare with: products of the operator cache here."""
-
-    def __init__(self, workspace: torch.Tensor) -> None:
-        pass
-
-    def matmul(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
-        """c = a b^T."""
-        c.copy_(_wide(a) @ _wide(b).T)
-
-    def gemm(
-        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor, alpha: float, beta: float
-    ) -> None:
-        """d = alpha a b^T + beta c."""
-        d.copy_(alpha * (_wide(a) @ _wide(b).T) + beta * c)
-
-    def block_scaled_matmul_mxfp8(self, *arguments: Any) -> None:
-        raise NotImplementedError("simt.torch: cuBLAS's products with scales of blocks")
-
-    block_scaled_matmul_nvfp4 = block_scaled_matmul_mxfp8
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """Operators have no products of 8-bit numbers."""
-    return tensor.half() if tensor.dtype.itemsize == 1 else tensor
 
 
 def install(type: str) -> None:

@@ -136,6 +136,32 @@ class _WithDevices:
 _device = "cuda"
 _begun: dict[int, int] = {}
 """Of each device that is profiled: the cycle at which the profiler started."""
+_seen: dict[int, list[gpus.Profiled]] = {}
+"""Of each device that is profiled: what was launched since then."""
+
+
+class Timeline:
+    """When a device did what a profiler has seen, once everything has run."""
+
+    def __init__(self, found: gpus.SimulatedGpu) -> None:
+        self._launches = {launch.id: launch for launch in found.gpu.launches}
+        self.ns_per_cycle = 1e3 / found.gpu.spec.clock.core_mhz
+
+    def cycles(self, row: gpus.Profiled) -> tuple[int, int] | None:
+        """Of its begin and end; None without timing."""
+        timed = row.transfer or self._launches.get(row.launch)
+        if timed is None or timed.start_cycle is None or timed.end_cycle is None:
+            return None
+        return timed.start_cycle, timed.end_cycle
+
+    def duration(self, row: gpus.Profiled) -> float:
+        """In ns; nan without timing."""
+        found = self.cycles(row)
+        return (found[1] - found[0]) * self.ns_per_cycle if found is not None else float("nan")
+
+
+def _watch(found: gpus.SimulatedGpu, row: gpus.Profiled) -> None:
+    _seen[found.index].append(row)
 
 
 def _start(enable: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,7 +171,8 @@ def _start(enable: Callable[..., Any]) -> Callable[..., Any]:
             for found in gpus.gpus():
                 if found.capture is None:
                     found.synchronize()
-                found.profile = []
+                _seen[found.index] = []
+                found.watchers.add(_watch)
                 _begun[found.index] = found.gpu.last_cycle
                 if found.gpu.functional:
                     warnings.warn(
@@ -182,18 +209,15 @@ def _events(
 ) -> Iterator[ProfiledEvent]:
     """What a device did. cycle: at which the profiler started, at `begin` ns."""
     found.synchronize()
-    profile, found.profile = found.profile or [], None
-    launches = {launch.id: launch for launch in found.gpu.launches}
-    per_cycle = 1e3 / found.gpu.spec.clock.core_mhz
-    for number, row in enumerate(profile, 1):
-        timed = row.transfer or launches.get(row.launch)
-        first, last = (timed.start_cycle, timed.end_cycle) if timed is not None else (cycle, cycle)
-        begins = begin + round(((first or cycle) - cycle) * per_cycle)
+    found.watchers.discard(_watch)
+    timeline = Timeline(found)
+    for number, row in enumerate(_seen.pop(found.index), 1):
+        first, last = timeline.cycles(row) or (cycle, cycle)
         yield ProfiledEvent(
             row.name,
             "kernel" if row.transfer is None else "gpu_memcpy",
-            begins,
-            round(((last or cycle) - (first or cycle)) * per_cycle),
+            begin + round((first - cycle) * timeline.ns_per_cycle),
+            round((last - first) * timeline.ns_per_cycle),
             found.index,
             row.stream,
             operators.at(row.time),

@@ -14,7 +14,7 @@ from simt.exec import numbered
 from simt.gpu import GPU
 from simt.result import Result
 
-from . import cuda_build, eager, gpus, inductor, locations, named, patches, profiling, triton_driver
+from . import cuda_build, eager, gpus, inductor, locations, named, patches, profiling, proton, triton_driver
 
 if TYPE_CHECKING:
     from simt.check.findings import Finding
@@ -66,6 +66,7 @@ def _install(type: str) -> None:
     locations.install()
     triton_driver.install()
     profiling.install(type)
+    proton.install()
     inductor.install()
     atexit.register(_end)
 

@@ -1,8 +1,13 @@
 """A Triton script as users write it: launches, autotuning, measurements, streams, graphs."""
 
+import json
+import os
+import tempfile
+
 import torch
 import triton
 import triton.language as tl
+import triton.profiler as proton
 from triton.language.extra import libdevice
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -30,6 +35,7 @@ def transposed(x, o, BLOCK: tl.constexpr):
 
 assert torch.cuda.is_available() and torch.device("cuda", 0) == DEVICE
 assert torch.cuda.get_device_properties(0).multi_processor_count == 132
+assert torch.cuda.get_device_name() == "NVIDIA H100"
 x, y = torch.rand(N, device=DEVICE), torch.rand(N, device="cuda")
 assert x.is_cuda
 o = torch.empty_like(x)
@@ -68,4 +74,26 @@ assert o.cpu().abs().max() > 0  # capturing computes nothing
 graph.replay()
 torch.cuda.synchronize()
 assert o.cpu().abs().max() == 0
+
+with torch.profiler.profile() as profile:
+    arcsine[grid](x, y, o, N, BLOCK=1024)
+(row,) = (row for row in profile.key_averages() if row.key == "arcsine")
+assert 0 < row.device_time_total < 1e3 * warm, (row.device_time_total, warm)
+
+with tempfile.TemporaryDirectory() as folder:
+    session = proton.start(os.path.join(folder, "found"), hook="triton")
+    with proton.scope("both", {"flops32": 2.0 * N}):
+        arcsine[grid](x, y, o, N, BLOCK=1024)
+        arcsine[grid](x, y, o, N, BLOCK=1024)
+    proton.deactivate(session)
+    arcsine[grid](x, y, o, N, BLOCK=1024)  # unseen
+    proton.finalize()
+    with open(os.path.join(folder, "found.hatchet")) as file:
+        root, devices = json.load(file)
+(scope,) = root["children"]
+(kernel,) = scope["children"]
+assert (scope["frame"]["name"], scope["metrics"]) == ("both", {"flops32": 2.0 * N})
+assert (kernel["frame"]["name"], kernel["metrics"]["count"]) == ("arcsine", 2)
+assert 0 < kernel["metrics"]["time (ns)"] < 3e6 * warm
+assert devices["CUDA"]["0"]["num_sms"] == 132
 print("passed")

@@ -7,10 +7,15 @@ import warnings
 
 import torch
 from torch.nn import functional as F
+from triton._C import libtriton
 
 device = sys.argv[1]
-warnings.simplefilter("ignore")
 torch.manual_seed(0)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    torch.rand(3, device=device)
+assert [x.filename for x in seen if "runs on the host" in str(x.message)] == [__file__], seen
+warnings.simplefilter("ignore")
 
 
 def same(found, expected):
@@ -29,6 +34,26 @@ same(torch.where(c > 0, c, d), torch.where(a > 0, a, b))
 same(c.half() + 1, a.half() + 1)
 same(torch.cat([c, c]).view(2, 12), torch.cat([a, a]).view(2, 12))
 
+# strides are PyTorch's, also where Inductor would pad rows or put channels last
+odd, kernel = torch.rand(2, 9, 273, device=device), torch.rand(32, 16, 3, 3, device=device)
+assert (odd + odd).is_contiguous() and (odd.transpose(0, 1) + 1).stride() == (273, 9 * 273, 1)
+images = torch.rand(2, 16, 9, 9, device=device)
+assert F.conv2d(images, kernel).is_contiguous()
+images = images.contiguous(memory_format=torch.channels_last)
+assert F.conv2d(images, kernel).is_contiguous(memory_format=torch.channels_last)
+
+# cuBLAS by Triton, of 4-bit numbers with scale factors
+lt = libtriton.nvidia.cublas.CublasLt(None)
+packed = torch.randint(0, 256, (2, 128, 32), dtype=torch.uint8)
+factors = torch.randint(0x30, 0x48, (2, 512), dtype=torch.uint8).view(torch.float8_e4m3fn)
+product = torch.empty(128, 128, device=device)
+lt.block_scaled_matmul_nvfp4(*packed.to(device), product, *factors.to(device))
+sizes = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+numbers = torch.stack([sizes[packed.int() % 16], sizes[packed.int() // 16]], -1).reshape(2, 128, 64)
+places = [[row % 32 * 16 + row // 32 * 4 + column // 16 for column in range(64)] for row in range(128)]
+left, right = numbers * factors.float()[:, torch.tensor(places)]
+same(product, left @ right.T)
+
 # in place, through views
 e, f = c.clone(), a.clone()
 for t in (e, f):
@@ -41,6 +66,8 @@ same(e, f)
 same(c.nonzero(), a.nonzero())
 same(torch.linalg.inv(c[:, :3]), torch.linalg.inv(a[:, :3]))
 same(c.sort(-1).values, a.sort(-1).values)
+counted = torch.tensor([3, 0, 1, 3], device=device).histc(bins=4, min=0, max=3)
+assert counted.dtype is torch.int64 and counted.tolist() == [1, 1, 0, 2]
 assert c[1, 2].item() == a[1, 2].item()
 
 # autograd, with a second backward through the same leaf
