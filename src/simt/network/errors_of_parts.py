@@ -12,13 +12,17 @@ LEAST = 0.02
 """Relative half width of an interval where errors were smaller, and of launches that were simulated whole."""
 
 
+ENOUGH = 3
+"""Held-out launches of a kernel from which on they speak for it."""
+
+
 def half_width(kind: str, whole: bool) -> float:
-    """Relative half width of a launch's interval: the largest error of a held-out launch of the same kernel;
-    of all kernels if there is none of this one. LEAST for one that is simulated whole."""
+    """Relative half width of a launch's interval: the largest error of the held-out launches of its kernel, or
+    of all kernels if there are fewer than ENOUGH of this one. LEAST for a launch that is simulated whole."""
     if whole:
         return LEAST
-    errors = _errors()
-    return max(LEAST, *(errors.get(kind) or [error for each in errors.values() for error in each]))
+    own = _errors().get(kind, [])
+    return max(LEAST, *(own if len(own) >= ENOUGH else [x for each in _errors().values() for x in each]))
 
 
 @lru_cache(maxsize=1)
