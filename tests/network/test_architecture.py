@@ -69,7 +69,7 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
 
 
 def test_operations_of_the_prefill() -> None:
-    """Twice the matrices' elements for each token, and the upper half of the attention's products left out."""
+    """Twice the matrices' elements for each token; of attention's products the lower half."""
     spec, model = load_spec("h100"), architecture("llama-3-8b")
     made = operators(model, "prefill", 4, 1024, spec)
     products = sum(each.count * each.work.flops for each in made if each.work.kind == "product")

@@ -11,11 +11,11 @@ pytest.importorskip("triton")
 torch = pytest.importorskip("torch")
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
-import simt
-from simt.network import works
+import simt  # noqa: E402
+from simt.network import works  # noqa: E402
 
 BF16 = "bfloat16"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")]
 
 
 @pytest.fixture(scope="module", params=["h100", "a100"])

@@ -6,15 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("triton")
+from typer.testing import CliRunner
 
 from simt.cli import app
 from simt.network import Architecture, predict, works
 from simt.network import scaled as scaled_launches
 from simt.network.scaled import estimate
 from simt.spec import load_spec
-from typer.testing import CliRunner
+
+pytest.importorskip("triton")
+pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 
 FEW_SMS = {"sm.count": 4}
 TINY = {

@@ -2,7 +2,7 @@
 
     python docs/records/scripts/models.py [NUMBER ...] >> src/simt/network/held_out.csv
 
-Takes about ten minutes on one core that is free. NUMBER: of launches in the list. Shapes are none of the built-in models'.
+NUMBER: of launches in the list. All take about ten minutes on a free core. No shape is of a built-in model.
 """
 
 import sys
@@ -11,7 +11,8 @@ from simt.network import works
 from simt.network.scaled import estimate
 from simt.spec import load_spec
 
-H100, A100, KIND = load_spec("h100"), load_spec("a100"), "bfloat16"
+H100, A100, SMALL = load_spec("h100"), load_spec("a100"), load_spec("rtx3060")
+KIND = "bfloat16"
 LAUNCHES = [
     (H100, works.norm(3072, 2560, KIND, True, False)),
     (H100, works.activate(1536, 6912, KIND, True)),
@@ -24,6 +25,13 @@ LAUNCHES = [
     (A100, works.product(8, 5120, 3584, A100, KIND)),
     (A100, works.prefill_attention(2, 1536, 8, 4, 64, KIND)),
     (A100, works.product(1536, 2560, 2048, A100, KIND)),
+    (SMALL, works.product(768, 1280, 1536, SMALL, KIND)),
+    (SMALL, works.product(1024, 640, 2560, SMALL, KIND)),
+    (SMALL, works.prefill_attention(1, 1024, 6, 2, 64, KIND)),
+    (SMALL, works.prefill_attention(1, 1536, 3, 1, 128, KIND)),
+    (SMALL, works.activate(384, 4096, KIND, True)),
+    (SMALL, works.product(8, 2560, 2560, SMALL, KIND)),
+    (SMALL, works.decode_attention(2, 12288, 8, 2, 64, KIND, SMALL)[0]),
 ]
 
 

@@ -17,7 +17,7 @@ ENOUGH = 3
 
 
 def half_width(kind: str, whole: bool) -> float:
-    """Relative half width of a launch's interval: the largest error of the held-out launches of its kernel, or
+    """Relative half width of a launch's interval: the largest error of held-out launches of its kernel, or
     of all kernels if there are fewer than ENOUGH of this one. LEAST for a launch that is simulated whole."""
     if whole:
         return LEAST
