@@ -44,7 +44,9 @@ def main() -> None:
         name = " ".join(f"{k}={v}" for k, v in work.shape)
         print(f"{work.kind},{name},{spec.name},{whole.seconds:.6e},{parts.seconds:.6e}", flush=True)
         error = parts.seconds / whole.seconds - 1
-        energy = "-" if parts.joules is None or not whole.joules else f"{parts.joules / whole.joules - 1:+.1%}"
+        energy = (
+            "-" if parts.joules is None or not whole.joules else f"{parts.joules / whole.joules - 1:+.1%}"
+        )
         print(
             f"{work.kind} {name} {spec.name}: {error:+.1%}, energy {energy}, {parts.limit}; "
             f"{parts.processor:.1f} of {whole.processor:.1f} s",

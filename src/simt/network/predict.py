@@ -34,15 +34,19 @@ def predict(
 
     Args:
         config: a name of `KNOWN`, a Hugging Face `config.json` or its folder, its content, or an
-        `Architecture`. gpu: a name listed by `simt gpus`, a TOML file, or a `simt.spec.Spec`. batch:
-        sequences. prefill: tokens of each prompt, a multiple of 16. decode: tokens generated for each, the
-            first of which comes from the prefill.
-        weights: type of the layers' matrices: "same" as activations, "fp8" or "int4". threads: host threads.
-        set: values that override the specification. progress: is told what is simulated.
+            `Architecture`.
+        gpu: a name listed by `simt gpus`, a TOML file, or a `simt.spec.Spec`.
+        batch: sequences.
+        prefill: tokens of each prompt, a multiple of 16.
+        decode: tokens generated for each sequence, the first of which comes from the prefill.
+        weights: type of the layers' matrices: "same" as activations, "fp8" or "int4".
+        threads: host threads.
+        set: values that override the specification.
+        progress: is told what is simulated.
 
     Raises:
         SimtError: the configuration is not covered, a size is out of bounds, or Triton or ml_dtypes are
-        missing.
+            missing.
     """
     model = config if isinstance(config, Architecture) else architecture(config)
     spec = load_spec(gpu, set or ())
