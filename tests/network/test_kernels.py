@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
 import simt  # noqa: E402
-from simt.network import works  # noqa: E402
+from simt.network import architecture, works  # noqa: E402
+from simt.network.operators import operators  # noqa: E402
 
 BF16 = "bfloat16"
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")]
@@ -162,3 +163,17 @@ def test_rotation_and_cache(gpu: simt.GPU, rotated: bool) -> None:
     assert near(one["qkv"].reshape(tokens, -1, dim)[:, :last], turned[:, :last])
     assert near(one["keys"][:tokens].reshape(tokens, -1, dim), turned[:, heads:last])
     assert torch.equal(one["values"][:tokens].reshape(tokens, -1, dim), before[:, last:])
+
+
+@pytest.mark.parametrize(("phase", "weights"), [("prefill", "int4"), ("decode", "same")])
+@pytest.mark.parametrize("kind", ["mixtral", "gpt2"])
+def test_every_launch_of_a_network_runs(gpu: simt.GPU, kind: str, phase: Any, weights: Any) -> None:
+    """Addresses that follow from tokens, pages, slots and experts are those of the tensors."""
+    sizes = {"vocab_size": 100, "model_type": kind}
+    if kind == "gpt2":
+        sizes |= {"n_embd": 64, "n_head": 2, "n_layer": 1, "n_positions": 64}
+    else:
+        sizes |= {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1}
+        sizes |= {"num_attention_heads": 2, "num_local_experts": 4}
+    for each in operators(architecture(sizes), phase, 2, 32, gpu.spec, weights):
+        each.work.launch(gpu, each.work.allocate(gpu))

@@ -413,7 +413,12 @@ def mix(tokens: int, rows: int, hidden: int, experts: int, per_token: int, dtype
     """Weighted sums of the experts' rows."""
     tensors = {
         "x": Tensor((rows, hidden), dtype, "input"),
-        "places": Tensor((tokens, per_token), "int32", "input", lambda: _mixed(tokens * per_token) % rows),
+        "places": Tensor(
+            (tokens, per_token),
+            "int32",
+            "input",
+            lambda: _mixed(tokens * per_token).reshape(tokens, -1) % rows,
+        ),
         "logits": Tensor((tokens, experts), dtype, "input"),
         "y": Tensor((tokens, hidden), dtype, "output"),
     }
