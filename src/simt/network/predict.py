@@ -78,7 +78,7 @@ def predict(
 
 def _timed(phase: Phase, length: int, operator: Operator, one: Estimate) -> OperatorTime:
     error = half_width(operator.work.kind, one.whole)
-    low, high = one.low * (1 - error), one.high * (1 + error)
+    low, high = one.low / (1 + error), one.high / (1 - error)
     joules = None
     if one.joules is not None:
         wide = one.joules_error
