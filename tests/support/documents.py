@@ -34,6 +34,7 @@ SECONDS = 300
 PARSED_ONLY = {
     r"--device|\bcuda\b|~/|-- python": "another machine or another installation",
     r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare|half_the_": "minutes",
+    r"simt model": "minutes",
     r"--truth|vectoradd|my-gpu|results/|-m pks|--plan|study\.toml": "files that only the text has",
     r"validate programs": "programs and measured values of the user",
     r"own_sampler": "has a test of its own",
@@ -43,7 +44,7 @@ _COMMAND = re.compile(r" *(simt|make|pip|python|ncu|nsys|cd|\.venv) ?")
 _COMMENT = re.compile(r"\s{2,}\S.*$|\s+#.*$")
 
 # Python for what need not be installed (see tests/cuda and tests/pytorch), and a copy of a microbenchmark.
-TESTED_ELSEWHERE = re.compile(r"simt\.cuda\.(triton|numba_cuda)|\btorch\.|^@microbenchmark")
+TESTED_ELSEWHERE = re.compile(r"simt\.network|simt\.cuda\.(triton|numba_cuda)|\btorch\.|^@microbenchmark")
 
 # Names that the Python of a page assumes.
 _SAMPLING = """

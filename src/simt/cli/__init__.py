@@ -32,6 +32,7 @@ COMMANDS = {
     "correlate": "Compare simulated with measured counters, kernel by kernel.",
     "study": "Run many simulations described in one file, on one machine or a cluster; search for the best.",
     "rank": "Rank the configurations of a kernel by their simulated times.",
+    "model": "Predict the time, energy and memory of a whole language model on a GPU.",
     "validate": "Run programs whose times on real GPUs are known, and compare.",
     "bench": "Run microbenchmarks, each of which determines one parameter of a GPU.",
     "tune": "Make a GPU's specification from measured microbenchmarks.",

@@ -1,0 +1,59 @@
+"""Held-out launches of `simt model`: each simulated whole and estimated from its parts.
+
+    python docs/records/scripts/models.py [NUMBER ...] >> src/simt/network/held_out.csv
+
+NUMBER: of launches in the list. All take about ten minutes on a free core. No shape is of a built-in model.
+"""
+
+import sys
+
+from simt.network import works
+from simt.network.scaled import estimate
+from simt.spec import load_spec
+
+H100, A100, SMALL = load_spec("h100"), load_spec("a100"), load_spec("rtx3060")
+KIND = "bfloat16"
+LAUNCHES = [
+    (H100, works.norm(3072, 2560, KIND, True, False)),
+    (H100, works.activate(1536, 6912, KIND, True)),
+    (H100, works.rotate(3072, 0, 20, 4, 128, KIND, True, 2048)),
+    (H100, works.product(8, 5120, 3584, H100, KIND)),
+    (H100, works.product(8, 2560, 6656, H100, KIND)),
+    (H100, works.prefill_attention(2, 4096, 8, 4, 64, KIND)),
+    (H100, works.decode_attention(4, 16384, 10, 2, 128, KIND, H100)[0]),
+    (H100, works.product(2304, 3072, 2560, H100, KIND)),
+    (A100, works.product(8, 5120, 3584, A100, KIND)),
+    (A100, works.prefill_attention(2, 4096, 6, 3, 64, KIND)),
+    (A100, works.product(1536, 2560, 2048, A100, KIND)),
+    (SMALL, works.product(768, 1280, 1536, SMALL, KIND)),
+    (SMALL, works.product(1024, 640, 2560, SMALL, KIND)),
+    (SMALL, works.prefill_attention(1, 4096, 2, 1, 64, KIND)),
+    (SMALL, works.prefill_attention(1, 3072, 2, 1, 128, KIND)),
+    (SMALL, works.activate(384, 4096, KIND, True)),
+    (SMALL, works.product(8, 2560, 2560, SMALL, KIND)),
+    (SMALL, works.decode_attention(2, 12288, 8, 2, 64, KIND, SMALL)[0]),
+]
+
+
+def main() -> None:
+    for spec, work in [LAUNCHES[int(n)] for n in sys.argv[1:]] or LAUNCHES:
+        parts, whole = estimate(work, spec), estimate(work, spec, whole=True)
+        if parts.whole:
+            print(f"{work.kind} {work.shape} has no parts", file=sys.stderr)
+            continue
+        name = " ".join(f"{k}={v}" for k, v in work.shape)
+        print(f"{work.kind},{name},{spec.name},{whole.seconds:.6e},{parts.seconds:.6e}", flush=True)
+        error = parts.seconds / whole.seconds - 1
+        energy = (
+            "-" if parts.joules is None or not whole.joules else f"{parts.joules / whole.joules - 1:+.1%}"
+        )
+        print(
+            f"{work.kind} {name} {spec.name}: {error:+.1%}, energy {energy}, {parts.limit}; "
+            f"{parts.processor:.1f} of {whole.processor:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""`simt model`: a language model's time on a GPU."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from simt.cli import COMMANDS, completion, ending_by_signals
+from simt.cli.json_output import Json, write_json
+from simt.files import require_output
+from simt.names import printable
+from simt.network import predict
+from simt.options import DEFAULT_GPU
+from simt.run.overrides import override_texts
+
+EXAMPLES = """\b
+Examples:
+  simt model llama-3-8b --gpu h100 --batch 8 --prefill 2048 --decode 128
+  simt model path/to/config.json --gpu a100 --weights int4
+  simt model mixtral-8x7b --json - | jq .time_per_token
+"""
+
+app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@app.command(help=COMMANDS["model"], epilog=EXAMPLES, no_args_is_help=True)
+def model(
+    config: Annotated[
+        str, typer.Argument(help="A built-in name, or a Hugging Face config.json or its folder.")
+    ],
+    gpu: Annotated[
+        str,
+        typer.Option(help="A name listed by `simt gpus`, or a TOML file.", autocompletion=completion.gpus),
+    ] = DEFAULT_GPU,
+    batch: Annotated[int, typer.Option(help="Sequences.")] = 1,
+    prefill: Annotated[int, typer.Option(help="Tokens of each prompt, a multiple of 16.")] = 1024,
+    decode: Annotated[int, typer.Option(help="Tokens generated for each sequence.")] = 128,
+    weights: Annotated[
+        str, typer.Option(help="Type of the layers' matrices: same (as activations), fp8 or int4.")
+    ] = "same",
+    threads: Annotated[int, typer.Option(help="Host threads.")] = 1,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
+    ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table of operators as Parquet.")
+    ] = None,
+    json_: Json = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
+) -> None:
+    if parquet is not None:
+        require_output(parquet)
+
+    def told(text: str) -> None:
+        if not quiet and sys.stderr.isatty():
+            typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+    with ending_by_signals():
+        found = predict(
+            config,
+            gpu,
+            batch=batch,
+            prefill=prefill,
+            decode=decode,
+            weights=weights,  # type: ignore[arg-type]
+            threads=threads,
+            set=override_texts(set_),
+            progress=told,
+        )
+    if not quiet and sys.stderr.isatty():
+        typer.echo("\r\x1b[K", nl=False, err=True)
+    if parquet is not None:
+        found.write_parquet(parquet)
+    if write_json(json_, found.to_json()):
+        return
+    for line in str(found).split("\n"):
+        typer.echo(printable(line))

@@ -1,0 +1,7 @@
+"""A language model's time on a GPU that one need not have: `predict`."""
+
+from .architecture import KNOWN, Architecture, architecture
+from .predict import predict
+from .prediction import Amount, OperatorTime, Prediction
+
+__all__ = ["KNOWN", "Amount", "Architecture", "OperatorTime", "Prediction", "architecture", "predict"]

@@ -1,0 +1,289 @@
+"""The time and energy of a launch from parts of it: the first waves of its CTAs, with part of their loops.
+
+A launch of equal CTAs of a long loop takes `start + makespan`, where a CTA with s passes takes `fixed + rate
+s`, and the makespan is that of all CTAs in their order on the places that the GPU has for them. Three
+launches of parts give the three values: one wave with few passes, one wave with more, and two waves with few.
+A kernel without a loop takes `start + rate x CTAs`, from two launches. What is as large as its parts is
+simulated whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simt import _engine
+from simt.cache import cache_directory, used, write_whole
+from simt.errors import SimtError
+
+if TYPE_CHECKING:
+    from simt.gpu import GPU
+    from simt.result import LaunchResult
+    from simt.run.l2 import Use
+    from simt.spec import Spec
+
+    from .works import Work
+
+_FROM = 1.3
+"""A launch is simulated whole if its CTAs make less than this many times the passes that its parts would
+make."""
+_WAVES = (1, 2)
+"""Waves of the two parts of a kernel without a loop."""
+_BY_TIME = ("active SMs", "idle SMs", "chip", "board")
+"""Components of energy that count by time."""
+_SHARED = ("DRAM bandwidth", "L2")
+"""Resources that CTAs share, so that few of them are faster than many: the last wave takes its part of a
+wave's time."""
+_BOUND = 0.5
+"""Share of the time that the largest bound takes where a resource limits a launch; otherwise latencies do."""
+_MEMORY = 1 << 38
+"""Bytes of device memory, most of them never touched: tensors of each part have places of their own."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A launch's time and energy.
+
+    seconds: from its begin to that of what depends on it. low, high: without errors of the extrapolation,
+    between these lie what is not known of the last wave. joules: None if energies of the GPU are not known;
+    joules_error: their relative 95 % interval. limit: the resource that sets the pace, or "latency". whole:
+    whether it was simulated whole. simulated: passes of CTAs that were simulated, of those that the launch
+    makes. processor: seconds that this took. confidence: of the simulated launches against silicon.
+    """
+
+    seconds: float
+    low: float
+    high: float
+    joules: float | None
+    joules_error: float
+    limit: str
+    whole: bool
+    simulated: float
+    processor: float
+    confidence: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A simulated part. dynamic, static: J of events, and W of what counts by time. bounds: cycles by
+    resource, and `time`."""
+
+    ctas: int
+    passes: int
+    seconds: float
+    dynamic: float
+    static: float
+    bounds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What was simulated of a launch: all of it (whole), or parts. slots: CTAs that the GPU holds at once.
+    error: of the energy, relative; None if energies are not known. low, high: see `Confidence`. processor:
+    seconds."""
+
+    slots: int
+    whole: bool
+    parts: tuple[_Part, ...]
+    error: float | None
+    low: float | None
+    high: float | None
+    processor: float
+
+    def estimate(self, work: Work) -> Estimate:
+        last = self.parts[-1]
+        if self.whole:
+            seconds = (last.seconds, last.seconds, last.seconds)
+            dynamic, limit, done = last.dynamic, _limit(last), work.passes
+        else:
+            limit = _limit(last, self.parts[-2])
+            seconds, dynamic = self._looping(work, limit) if work.has_loop else self._plain(work)
+            done = sum(part.ctas * max(1, part.passes) for part in self.parts)
+        joules = None if self.error is None else dynamic + last.static * seconds[1]
+        sure = None if self.low is None or self.high is None else (self.low, self.high)
+        return Estimate(
+            seconds[1],
+            seconds[0],
+            seconds[2],
+            joules,
+            self.error or 0.0,
+            limit,
+            self.whole,
+            done / work.passes,
+            self.processor,
+            sure,
+        )
+
+    def _plain(self, work: Work) -> tuple[tuple[float, float, float], float]:
+        first, second = self.parts
+        more = (work.grid - second.ctas) / (second.ctas - first.ctas)
+        seconds = second.seconds + more * (second.seconds - first.seconds)
+        return (seconds, seconds, seconds), second.dynamic + more * (second.dynamic - first.dynamic)
+
+    def _looping(self, work: Work, limit: str) -> tuple[tuple[float, float, float], float]:
+        first, few, many = self.parts[0], self.parts[-2], self.parts[-1]
+        passes, waves = many.passes - few.passes, len(self.parts) - 1
+        rate = max(0.0, many.seconds - few.seconds) / (passes * waves)
+        per_pass = (many.dynamic - few.dynamic) / (passes * many.ctas)
+        fixed = per_cta = 0.0
+        if waves == 2:
+            fixed = max(0.0, few.seconds - first.seconds - few.passes * rate)
+            per_cta = (few.dynamic - first.dynamic) / (few.ctas - first.ctas) - few.passes * per_pass
+        start = many.seconds - waves * (fixed + many.passes * rate)
+        listed = start + _makespan(work.steps, self.slots, fixed, rate)
+        shared = fixed + rate * max(steps for _, steps in work.steps)
+        shared = start + max(shared, (work.grid * fixed + work.passes * rate) / min(self.slots, work.grid))
+        dynamic = (
+            many.dynamic
+            + per_cta * (work.grid - many.ctas)
+            + per_pass * (work.passes - many.passes * many.ctas)
+        )
+        best = shared if limit in _SHARED else listed
+        return (min(shared, listed), best, max(shared, listed)), dynamic
+
+
+def estimate(work: Work, spec: Spec, *, whole: bool = False, threads: int = 1) -> Estimate:
+    """A launch's time on a GPU. What was simulated is in the cache, and not simulated again.
+
+    whole: simulate all of it. Raises SimtError if a part cannot be launched.
+    """
+    like = work if whole else work.like or work
+    path = cache_directory("models") / f"{_key(like, spec, whole)}.json"
+    if path.is_file():
+        used(path)
+        data = json.loads(path.read_text())
+        found = _Measured(**{**data, "parts": tuple(_Part(**part) for part in data["parts"])})
+    else:
+        found = _Simulated(like, spec, threads).measured(whole)
+        write_whole(path, json.dumps(asdict(found)).encode())
+    return found.estimate(work)
+
+
+class _Simulated:
+    def __init__(self, work: Work, spec: Spec, threads: int) -> None:
+        from simt.gpu import GPU
+
+        self._work = work
+        self._gpu: GPU = GPU(spec, memory=_MEMORY, threads=threads, launches="1,3-")
+        self._l2 = spec.l2_lines * spec.l2.slice.line_bytes
+        self._kept: list[Any] = []
+
+    def measured(self, whole: bool) -> _Measured:
+        begin = time.process_time()
+        first = self._run(1, 1)
+        # The second launch is not timed: it fills the instruction caches of all SMs.
+        self._work.launch(self._gpu, self._kept[0], 1, 1)
+        facts = math.prod(first.block), first.shared_bytes, first.registers
+        slots = self._gpu.spec.sm.count * _engine.occupancy(self._gpu.native_spec, *facts)[0]
+        plan = [] if whole else self._plan(slots)
+        if sum(ctas * max(1, passes) for ctas, passes in plan) * _FROM > self._work.passes:
+            plan = []
+        parts = tuple(self._part(*part) for part in plan) or (self._part(self._work.grid, None),)
+        result = self._gpu.result()
+        try:
+            energy: Any = result.energy
+            error = (energy.interval[1] - energy.joules) / energy.joules
+        except SimtError:
+            error = None
+        sure = result.confidence
+        return _Measured(slots, not plan, parts, error, sure.low, sure.high, time.process_time() - begin)
+
+    def _plan(self, slots: int) -> list[tuple[int, int]]:
+        """CTAs and passes of the parts; none for a launch too small for them."""
+        work = self._work
+        if not work.has_loop:
+            return [(waves * slots, 0) for waves in _WAVES] if work.grid > _WAVES[1] * slots else []
+        if work.steps[0][1] <= work.more:
+            return []
+        if work.grid <= slots:
+            return [(work.grid, work.few), (work.grid, work.more)]
+        two = min(work.grid, 2 * slots)
+        return [(slots, work.few), (two, work.few), (two, work.more)]
+
+    def _part(self, ctas: int, passes: int | None) -> _Part:
+        from simt.explain.bounds import bounds
+
+        launch = self._run(ctas, passes)
+        seconds = launch.seconds
+        dynamic = static = 0.0
+        with suppress(SimtError):
+            energy = launch.energy
+            by_time = sum(energy.components.get(name, 0.0) for name in _BY_TIME)
+            dynamic, static = energy.joules - by_time, by_time / seconds
+        found = {bound.resource: bound.cycles for bound in bounds(launch, self._gpu.spec)}
+        found["time"] = float(launch.cycles)
+        return _Part(ctas, passes or 0, seconds, dynamic, static, found)
+
+    def _run(self, ctas: int, passes: int | None) -> LaunchResult:
+        from simt.run.l2 import MemoryRows
+        from simt.run.session import QueuedTransfer
+
+        gpu, work = self._gpu, self._work
+        arrays = work.allocate(gpu)
+        scratch = gpu.empty(self._l2, "u1")
+        self._kept += [arrays, scratch]  # no later part finds their lines in the L2
+        sizes = {
+            role: sum(t.nbytes for t in work.tensors.values() if t.role == role)
+            for role in ("input", "output")
+        }
+        # The L2 is full of what came before: written, if this operator's neighbours write as much as it does.
+        use: Use = "written" if sizes["output"] >= self._l2 // 2 else "read"
+        touched = [MemoryRows(scratch.address, scratch.nbytes, use=use)]
+        if sizes["input"] <= self._l2 // 2:
+            inputs = [arrays[name] for name, tensor in work.tensors.items() if tensor.role == "input"]
+            touched += [MemoryRows(array.address, array.nbytes, use="written") for array in inputs]
+        gpu.transfer(QueuedTransfer(touched=touched))
+        gpu.synchronize()
+        launch = work.launch(gpu, arrays, ctas, passes)
+        assert launch is not None  # nothing is left out
+        return launch
+
+
+def _makespan(steps: Sequence[tuple[int, int]], places: int, fixed: float, rate: float) -> float:
+    """When the last CTA ends if each begins, in order, at the first place that is free."""
+    if len(steps) == 1:
+        return -(-steps[0][0] // places) * (fixed + rate * steps[0][1])
+    free = [0.0] * places
+    for ctas, passes in steps:
+        for _ in range(ctas):
+            heapq.heapreplace(free, free[0] + fixed + rate * passes)
+    return max(free)
+
+
+def _limit(part: _Part, before: _Part | None = None) -> str:
+    """What sets the pace in a part, or in what it has more than another."""
+    grown = {
+        name: cycles - (before.bounds.get(name, 0.0) if before else 0.0)
+        for name, cycles in part.bounds.items()
+    }
+    whole = grown.pop("time")
+    name, cycles = max(grown.items(), key=lambda item: item[1], default=("latency", 0.0))
+    return name if whole > 0 and cycles >= _BOUND * whole else "latency"
+
+
+def _key(work: Work, spec: Spec, whole: bool) -> str:
+    text = repr(
+        (_engine_hash(), spec.hash, work.kind, work.shape, work.grid, work.steps, work.few, work.more, whole)
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1)
+def _engine_hash() -> str:
+    """Of the engine, Triton, and the files here that decide what is simulated."""
+    import triton
+
+    found = hashlib.sha256(triton.__version__.encode())
+    own = (Path(__file__).with_name(f"{name}.py") for name in ("kernels", "works", "scaled"))
+    for path in (Path(str(_engine.__file__)), *own):
+        found.update(path.read_bytes())
+    return found.hexdigest()

@@ -1,0 +1,88 @@
+"""Estimates from parts, and sums of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from simt.cli import app
+from simt.network import Architecture, predict, works
+from simt.network import scaled as scaled_launches
+from simt.network.scaled import estimate
+from simt.spec import load_spec
+
+pytest.importorskip("triton")
+pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+
+FEW_SMS = {"sm.count": 4}
+TINY = {
+    "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 128, "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+def test_the_last_cta_ends_when_slots_say() -> None:
+    assert scaled_launches._makespan([(9, 3)], 4, 1.0, 2.0) == 3 * 7
+    # Places take 5 and 5, then 3; the one that is free first takes 2 and 1.
+    assert scaled_launches._makespan([(2, 5), (2, 3), (2, 1)], 2, 0.0, 1.0) == 9
+    assert scaled_launches._makespan([(2, 5), (1, 3), (3, 1)], 2, 0.0, 1.0) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda spec: works.product(8, 256, 8192, spec, "bfloat16"),
+        lambda spec: works.norm(600, 1024, "bfloat16", True, False),
+    ],
+)
+def test_parts_give_the_time_of_the_whole(make: object) -> None:
+    spec = load_spec("h100", FEW_SMS)
+    work = make(spec)  # type: ignore[operator]
+    parts, whole = estimate(work, spec), estimate(work, spec, whole=True)
+    assert not parts.whole and parts.simulated < 0.8 and whole.simulated == 1
+    assert parts.seconds == pytest.approx(whole.seconds, rel=0.12)
+
+
+@pytest.mark.slow
+def test_a_model_is_predicted_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(TINY))
+    given = [str(tmp_path), "--batch", "2", "--prefill", "16", "--decode", "1", "--set", "sm.count=4"]
+    found = CliRunner().invoke(
+        app, ["model", *given, "--json", "-", "--parquet", str(tmp_path / "t.parquet")]
+    )
+    assert found.exit_code == 0, found.output
+    data = json.loads(found.stdout)
+    prefill = [row for row in data["operators"] if row["phase"] == "prefill"]
+    first = data["time_to_first_token"]
+    assert data["time_per_token"] is None
+    assert first["value"] == pytest.approx(sum(row["count"] * row["seconds"] for row in prefill))
+    assert first["low"] < first["value"] < first["high"]
+    assert data["tokens_per_second"]["value"] == pytest.approx(2 / first["value"])
+    assert {row["count"] for row in prefill} == {1, 3}
+
+    # Everything comes from the cache: nothing is simulated.
+    monkeypatch.setattr(scaled_launches, "_Simulated", None)
+    again = predict(TINY, "h100", batch=2, prefill=16, decode=1, set=FEW_SMS)
+    assert again.time_to_first_token.value == first["value"]
+    assert again.to_polars().height == len(data["operators"])
+    assert again.fits and "it fits" in str(again) and "gate, up" in again._repr_html_()
+    assert again.joules is not None and again.joules.low < again.joules.value < again.joules.high
+
+
+def test_sizes_out_of_bounds_are_refused() -> None:
+    small = Architecture("small", 64, 128, 2, 4, 2, 16, 128, 64, False, "bfloat16")
+    with pytest.raises(Exception, match="multiple of 16"):
+        predict(small, prefill=17)
+    with pytest.raises(Exception, match="at most 64 tokens here, found 79"):
+        predict(small, prefill=64, decode=16)
+    with pytest.raises(Exception, match="weights is 'int3'"):
+        predict(small, prefill=16, decode=1, weights="int3")  # type: ignore[arg-type]
