@@ -46,8 +46,8 @@ def judge(
     found = Judgement()
     own = place[0], (place[1] or 0) + 1
     for one in gpu.findings():
-        place = (one.file, one.line) if one.file and one.line else own
-        found.findings.append(Annotation("check", str(one), *place))
+        at = (one.file, one.line) if one.file and one.line else own
+        found.findings.append(Annotation("check", str(one), *at))
     launches = [] if gpu.functional else list(gpu.result().launches)
     budgets = marked.get("budget", ())
     for text in [budgets] if isinstance(budgets, str) else budgets:
