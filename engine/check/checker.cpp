@@ -115,6 +115,28 @@ void Checker::come_together(Context& c) {
   ++events_;
 }
 
+/// Generic addresses of the lanes of a load, a store or an atomic, the least and the greatest.
+void Checker::find_addresses(Context& c, const Op& op, const OpFacts& f) {
+  functional::lane_addresses(c, op, f.base, generic_);
+  const uint64_t begin = functional::generic_address(f.space, 0);
+  // As signed numbers, which vector instructions compare; no address has the highest bit.
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  if (c.full()) {
+    for (uint64_t& a : generic_) {
+      a += begin;
+      least = std::min(least, static_cast<int64_t>(a));
+      most = std::max(most, static_cast<int64_t>(a));
+    }
+  } else {
+    for (uint64_t& a : generic_) a += begin;
+    each_of(c.mask, [&](uint32_t i) {
+      least = std::min(least, static_cast<int64_t>(generic_[i]));
+      most = std::max(most, static_cast<int64_t>(generic_[i]));
+    });
+  }
+  least_ = static_cast<uint64_t>(least), most_ = static_cast<uint64_t>(most);
+}
+
 void Checker::before(Context& c, const Op& op, uint32_t pc) {
   const OpFacts& f = running_->facts[pc];
   context_ = &c;
@@ -126,11 +148,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
                             "`simt check` does not follow this instruction in machine code; check the "
                             "program's PTX, or leave `check` out");
   const bool is_plain = f.kind == Kind::Load || f.kind == Kind::Store || f.kind == Kind::Atomic;
-  if (is_plain && c.mask) {
-    functional::lane_addresses(c, op, f.base, generic_);
-    const uint64_t begin = functional::generic_address(f.space, 0);
-    for (uint64_t& a : generic_) a += begin;
-  }
+  if (is_plain && c.mask) find_addresses(c, op, f);
   if (checks_.init) values_before(c, op, f, pc);
   if (c.mask == 0) return;
   if (checks_.race && (f.kind == Kind::Product || !warp_->products.empty())) accumulators(f, pc);

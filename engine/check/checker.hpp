@@ -325,6 +325,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void load_values(Context& c, const Op& op, const OpFacts& f);
   void store_values(Context& c, const Op& op, const OpFacts& f);
+  void find_addresses(Context& c, const Op& op, const OpFacts& f);
   bool all_hold(const Context& c, uint64_t bytes);
   bool is_of_heap(uint64_t address) const;
   void load_tiles(Context& c, const Op& op);
@@ -362,6 +363,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   uint32_t undefined_ = 0;                          ///< lanes of the shuffle under way that get no value
   uint32_t at_ = 0;                                 ///< the Op that was observed last
   alignas(64) uint64_t generic_[warp_lanes]{};      ///< of its lanes, if it is a load, a store or an atomic
+  uint64_t least_ = 0, most_ = 0;                   ///< of those that take part
   // The warp that executes.
   const Cta* of_cta_ = nullptr;
   const Warp* of_warp_ = nullptr;

@@ -329,6 +329,8 @@ void Checker::require_inside(const Extent& variable, const OpFacts& f, const uin
                              uint32_t lanes) {
   const uint64_t begin = variable.begin + (variable.is_shared ? window::shared : 0);
   const uint64_t end = variable.end + (variable.is_shared ? window::shared : 0);
+  const uint64_t own = variable.is_shared ? context_->own_shared : 0;
+  if (least_ >= begin + own && most_ + f.bytes <= end + own) return;
   each_of(lanes, [&](uint32_t i) {
     uint64_t at = generic[i];
     if (variable.is_shared && !window::is_shared(at)) return;
