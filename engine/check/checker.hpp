@@ -254,11 +254,18 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void access_words(Context& c, const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
   template <bool writes>
   bool touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first);
+  Words words_at(const Context& c, uint64_t generic);
   Words words_of_last(const Context& c) const;
+  void use_page(Shadow& shadow, uint64_t at, uint64_t epoch) {
+    if (last_.shadow != &shadow || last_.number != at / Page::bytes || last_.epoch != epoch)
+      last_ = {&shadow, at / Page::bytes, epoch, &shadow.page(at, epoch)};
+  }
   void require_apart(const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
   bool lanes_differ() const { return warp_->sees || warp_->lanes || warp_->parted; }
   void add_read(Cell& cell, uint32_t number, uint32_t lane);
-  Order order_of(uint32_t key);
+  struct Known;
+  const Known& look_up(uint32_t key);
+  Order order_of(uint32_t key) { return look_up(key).order; }
   bool is_behind(Stamp s, uint32_t lane) {
     if (s == 0) return true;
     const Order order = order_of(s >> 5);
@@ -375,6 +382,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint64_t events = 0;
     uint32_t key = 0;
     Order order = Order::None;
+    bool stays = false;  ///< a read of the warp leaves it as it is
   };
   std::array<Known, 256> known_orders_{};
   uint32_t ordered_moment_ = 0;
