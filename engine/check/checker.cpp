@@ -164,7 +164,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       if (checks_.memory && is_machine_code_ && (f.manner & Writes))
         require_inside(launched_, f, generic_, c.mask);
       if (!checks_.race) return;
-      if (f.described) follow_pointers(c, op, f, generic_);
+      follow_pointers(c, op, f, generic_);
       if (f.manner & Strong)
         order_by_flags(f, generic_, c.mask, f.kind == Kind::Load || op.destination != place::none,
                        f.manner & Writes);

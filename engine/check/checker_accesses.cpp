@@ -243,8 +243,9 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
   const auto is_open = [&](uint32_t m, uint32_t then) {
     if (!ordered(m, then, lane)) return true;
     const Moment& earlier = history_[m];
+    const bool is_alone = window::is_shared(address) && grid_->cluster_size() == 1;
     return !(earlier.manner & Strong) &&
-           !(window::is_shared(address) && earlier.cta == cta_->index && earlier.clock <= cta_->floor);
+           !(is_alone && earlier.cta == cta_->index && earlier.clock <= cta_->floor);
   };
   if (manner & Writes) {
     if (cell.write == now && cell.read == 0) return;
@@ -315,6 +316,7 @@ void Checker::follow_pointers(Context& c, const Op& op, const OpFacts& f, const 
         return;
       }
     });
+  if (!f.described) return;
   const auto& d = op.details<AccessDetail>();
   if (d.element_bytes != 8 || (f.kind == Kind::Load && pointers_.empty())) return;
   for (uint32_t e = 0; e < d.elements; ++e)
