@@ -27,6 +27,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     last_ = {};
     flags_.clear();
     phases_.clear();
+    looks_.clear();
     pointers_.clear();
     history_.clear();
     ++epoch_;
@@ -52,6 +53,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
 void Checker::ends(const Grid& grid) {
   if (grid_ == &grid) {
     keep_touched();
+    awaited_ = describe_looks();
     grid_ = nullptr;
   }
   works_.erase(&grid);
@@ -212,6 +214,7 @@ void Checker::after(Context& c, const Op& op, uint32_t pc) {
   if (checks_.init) values_after(c, op, f, pc);
   if (f.kind == Kind::RecordedStore && checks_.init)
     each_of(c.record->mask, [&](uint32_t i) { fills(c, c.record->address[i], f.bytes, i); });
+  if (f.kind == Kind::Mbarrier && c.record) look_at_mbarrier(c, f);
   if (!checks_.race ||
       (f.kind != Kind::Recorded && f.kind != Kind::RecordedStore && f.kind != Kind::Mbarrier))
     return;

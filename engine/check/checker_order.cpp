@@ -76,6 +76,17 @@ const Checker::Known& Checker::look_up(uint32_t key) {
   return known;
 }
 
+/// As `ordered`, of one that is not kept.
+bool Checker::follows(const Moment& m, uint32_t then, uint32_t lane) const {
+  if (m.cta == cta_->index) {
+    if (m.clock <= cta_->floor) return true;
+    if (m.warp == warp_->number &&
+        (then == lane || m.clock <= warp_->floor || (warp_->sees && (*warp_->sees)[lane][then] >= m.clock)))
+      return true;
+  }
+  return knows(m, then, lane);
+}
+
 bool Checker::known_to_warp(const Moment& m) const {
   if (m.cta == cta_->index && !(m.manner & Later) &&
       (m.clock <= cta_->floor ||

@@ -159,6 +159,10 @@ class Checking:
         check, kind = self._kind_of(fault)
         if kind and check in self._checks:
             message = str(fault).partition("\n")[0].partition(": ")[2] or str(fault)
+            awaited = self.native.awaited if kind == "deadlock" else []
+            message = "; ".join([message, *awaited])
+            if any("than it expects" in each or " 0 arrivals and " in each for each in awaited):
+                kind = "mbarrier"  # only bytes do not add up
             second = Access(
                 what="access" if check == "memory" else "wait",
                 file=fault.source_file or (module if fault.ptx_line else ""),

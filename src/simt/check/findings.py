@@ -89,6 +89,7 @@ class Access:
 
     what: "read", "write", "atomic", "asynchronous write", "barrier", ...
     file, line: of the source, or of the PTX where the source is not known; line: None if neither is.
+    inner: file and line of the function that is inlined there, if it is of another file; else empty.
     instruction: as the PTX has it. thread, block: indices (x, y, z).
     address: in its space ("shared", "global", "local"); None without memory. variable: the name of the
         variable or allocation, empty if unknown; offset: bytes from its beginning. allocation: the same in
@@ -98,6 +99,7 @@ class Access:
     what: str
     file: str = ""
     line: int | None = None
+    inner: str = ""
     instruction: str = ""
     thread: tuple[int, int, int] = (0, 0, 0)
     block: tuple[int, int, int] = (0, 0, 0)
@@ -124,6 +126,7 @@ class Access:
             what=raw["what"],
             file=file,
             line=line or None,
+            inner=raw["inner"],
             instruction=raw["instruction"],
             thread=raw["thread"],
             block=raw["block"],
@@ -162,6 +165,8 @@ class Access:
         lines = [f"{self.what}{by}" + (f" at {self.place}" if self.place else "")]
         if self.source:
             lines[0] += f": {self.source}"
+        if self.inner:
+            lines.append(f"    in {self.inner}")
         if self.instruction:
             lines.append(f"    {self.instruction}")
         return "\n".join(lines)
