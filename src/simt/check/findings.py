@@ -204,8 +204,7 @@ class Finding:
             kernel=raw["kernel"],
             file=at.file if at else "",
             line=at.line if at else None,
-            message=_QUOTED.sub(lambda name: f"`{_plain(name[1])}`", raw["detail"])
-            or _SUMMARIES.get(raw["kind"], raw["kind"]),
+            message=plain_names(raw["detail"]) or _SUMMARIES.get(raw["kind"], raw["kind"]),
             remedy=REMEDIES[raw["kind"]],
             first=first,
             second=second,
@@ -270,6 +269,11 @@ def _object_of(text: str, space: str) -> tuple[str, int | None, str]:
         return _plain(name), int(offset), ""
     found = _PLACE.match(text)
     return (found[2], int(found[1]), text) if found else ("", None, text)
+
+
+def plain_names(text: str) -> str:
+    """A text with quoted names of variables as the source has them."""
+    return _QUOTED.sub(lambda name: f"`{_plain(name[1])}`", text)
 
 
 def _plain(name: str) -> str:
