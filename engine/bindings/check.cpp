@@ -36,6 +36,7 @@ RawAccess raw(const Access& a) {
   d["what"] = a.what;
   d["file"] = a.file;
   d["line"] = a.line;
+  d["inner"] = a.inner;
   d["position"] = a.position;
   d["instruction"] = a.instruction;
   d["thread"] = nb::make_tuple(a.thread[0], a.thread[1], a.thread[2]);
@@ -97,6 +98,8 @@ void bind_checker(nb::module_& m) {
             return all;
           },
           "Where kernels have allocated what they have not freed: addresses and places.")
+      .def_prop_ro("awaited", &Checker::awaited,
+                   "What mbarriers wait for that were looked at last, in words.")
       .def("watch", &Checker::watch_memory, "memory"_a, "Is told what becomes of this memory.")
       .def_prop_ro(
           "findings",

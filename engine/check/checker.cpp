@@ -27,6 +27,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     last_ = {};
     flags_.clear();
     phases_.clear();
+    looks_.clear();
     pointers_.clear();
     history_.clear();
     ++epoch_;
@@ -52,6 +53,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
 void Checker::ends(const Grid& grid) {
   if (grid_ == &grid) {
     keep_touched();
+    awaited_ = describe_looks();
     grid_ = nullptr;
   }
   works_.erase(&grid);
@@ -115,6 +117,28 @@ void Checker::come_together(Context& c) {
   ++events_;
 }
 
+/// Generic addresses of the lanes of a load, a store or an atomic, the least and the greatest.
+void Checker::find_addresses(Context& c, const Op& op, const OpFacts& f) {
+  functional::lane_addresses(c, op, f.base, generic_);
+  const uint64_t begin = functional::generic_address(f.space, 0);
+  // As signed numbers, which vector instructions compare; no address has the highest bit.
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  if (c.full()) {
+    for (uint64_t& a : generic_) {
+      a += begin;
+      least = std::min(least, static_cast<int64_t>(a));
+      most = std::max(most, static_cast<int64_t>(a));
+    }
+  } else {
+    for (uint64_t& a : generic_) a += begin;
+    each_of(c.mask, [&](uint32_t i) {
+      least = std::min(least, static_cast<int64_t>(generic_[i]));
+      most = std::max(most, static_cast<int64_t>(generic_[i]));
+    });
+  }
+  least_ = static_cast<uint64_t>(least), most_ = static_cast<uint64_t>(most);
+}
+
 void Checker::before(Context& c, const Op& op, uint32_t pc) {
   const OpFacts& f = running_->facts[pc];
   context_ = &c;
@@ -126,11 +150,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
                             "`simt check` does not follow this instruction in machine code; check the "
                             "program's PTX, or leave `check` out");
   const bool is_plain = f.kind == Kind::Load || f.kind == Kind::Store || f.kind == Kind::Atomic;
-  if (is_plain && c.mask) {
-    functional::lane_addresses(c, op, f.base, generic_);
-    const uint64_t begin = functional::generic_address(f.space, 0);
-    for (uint64_t& a : generic_) a += begin;
-  }
+  if (is_plain && c.mask) find_addresses(c, op, f);
   if (checks_.init) values_before(c, op, f, pc);
   if (c.mask == 0) return;
   if (checks_.race && (f.kind == Kind::Product || !warp_->products.empty())) accumulators(f, pc);
@@ -146,7 +166,7 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       if (checks_.memory && is_machine_code_ && (f.manner & Writes))
         require_inside(launched_, f, generic_, c.mask);
       if (!checks_.race) return;
-      if (f.described) follow_pointers(c, op, f, generic_);
+      follow_pointers(c, op, f, generic_);
       if (f.manner & Strong)
         order_by_flags(f, generic_, c.mask, f.kind == Kind::Load || op.destination != place::none,
                        f.manner & Writes);
@@ -194,6 +214,7 @@ void Checker::after(Context& c, const Op& op, uint32_t pc) {
   if (checks_.init) values_after(c, op, f, pc);
   if (f.kind == Kind::RecordedStore && checks_.init)
     each_of(c.record->mask, [&](uint32_t i) { fills(c, c.record->address[i], f.bytes, i); });
+  if (f.kind == Kind::Mbarrier && c.record) look_at_mbarrier(c, f);
   if (!checks_.race ||
       (f.kind != Kind::Recorded && f.kind != Kind::RecordedStore && f.kind != Kind::Mbarrier))
     return;

@@ -15,6 +15,7 @@
 #include "check/concurrency.hpp"
 #include "check/finding.hpp"
 #include "check/history.hpp"
+#include "check/inlined_calls.hpp"
 #include "check/knowledge.hpp"
 #include "check/shadow.hpp"
 #include "check/validity.hpp"
@@ -98,6 +99,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// Where kernels have allocated what they have not freed, by address.
   const std::map<uint64_t, Access>& heap() const { return heap_; }
 
+  /// What the mbarriers wait for that were looked at last, by the last launch, in words.
+  std::vector<std::string> awaited() const { return grid_ ? describe_looks() : awaited_; }
   const std::vector<Finding>& findings() const { return findings_; }
   uint64_t shadow_bytes() const { return global_.size(); }
 
@@ -129,6 +132,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
+    std::map<uint32_t, Call> calls;            ///< by Op that findings name
   };
   /// Where a value was loaded that nobody has written.
   struct Source {
@@ -228,6 +232,12 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// What arrivals at an mbarrier tell those who wait for it.
   struct Phase {
     Knowledge pending, complete;
+    Moment last;  ///< the arrival that has completed the phase before; its clock is 0 if there is none
+    uint32_t last_lane = 0;
+  };
+  /// What an mbarrier was like when a warp has looked at it.
+  struct Look {
+    uint64_t generic = 0, word = 0, turn = 0;
   };
 
   /// Of what a stamp without its lane names: whether it is ordered before all lanes of the warp, or before
@@ -244,6 +254,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void enter(Context& c) { enter(*c.cta, *c.warp); }
   uint32_t moment(uint32_t op, uint8_t manner);
   bool ordered(uint32_t moment, uint32_t then, uint32_t lane);
+  bool follows(const Moment& m, uint32_t then, uint32_t lane) const;
   bool knows(const Moment& m, uint32_t then, uint32_t lane) const;
   bool has_been_read(const Moment& m) const;
   bool may_be_together(const Moment& m, uint8_t manner) const;
@@ -254,11 +265,18 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void access_words(Context& c, const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
   template <bool writes>
   bool touch_alike(Cell* cells, uint32_t number, uint8_t manner, uint32_t first);
+  Words words_at(const Context& c, uint64_t generic);
   Words words_of_last(const Context& c) const;
+  void use_page(Shadow& shadow, uint64_t at, uint64_t epoch) {
+    if (last_.shadow != &shadow || last_.number != at / Page::bytes || last_.epoch != epoch)
+      last_ = {&shadow, at / Page::bytes, epoch, &shadow.page(at, epoch)};
+  }
   void require_apart(const OpFacts& f, uint32_t number, const uint64_t* generic, uint32_t lanes);
   bool lanes_differ() const { return warp_->sees || warp_->lanes || warp_->parted; }
   void add_read(Cell& cell, uint32_t number, uint32_t lane);
-  Order order_of(uint32_t key);
+  struct Known;
+  const Known& look_up(uint32_t key);
+  Order order_of(uint32_t key) { return look_up(key).order; }
   bool is_behind(Stamp s, uint32_t lane) {
     if (s == 0) return true;
     const Order order = order_of(s >> 5);
@@ -290,6 +308,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void remote(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void bulk(Context& c, const Op& op, uint32_t pc);
   void complete_copies_at(Phase& phase);
+  void require_phase(const Phase& phase, uint32_t lane);
+  void look_at_mbarrier(Context& c, const OpFacts& f);
+  std::vector<std::string> describe_looks() const;
   void hold_up(Context& c, const Op& op);
   uint32_t unfenced(uint32_t pc) const;
   void require_fence(uint32_t pc);
@@ -325,6 +346,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc);
   void load_values(Context& c, const Op& op, const OpFacts& f);
   void store_values(Context& c, const Op& op, const OpFacts& f);
+  void find_addresses(Context& c, const Op& op, const OpFacts& f);
   bool all_hold(const Context& c, uint64_t bytes);
   bool is_of_heap(uint64_t address) const;
   void load_tiles(Context& c, const Op& op);
@@ -338,6 +360,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   Moment here(uint32_t op) const {
     return {.cta = cta_->index, .op = op, .warp = static_cast<uint16_t>(warp_->number)};
   }
+  const Call& call_of(uint32_t op) const;
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
   void add(Finding finding);
@@ -359,9 +382,13 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   std::unordered_map<uint64_t, Flag> flags_;
   std::unordered_map<uint64_t, Pointer> pointers_;  ///< by where they are stored
   std::unordered_map<uint64_t, Phase> phases_;      ///< by mbarrier
-  uint32_t undefined_ = 0;                          ///< lanes of the shuffle under way that get no value
-  uint32_t at_ = 0;                                 ///< the Op that was observed last
-  alignas(64) uint64_t generic_[warp_lanes]{};      ///< of its lanes, if it is a load, a store or an atomic
+  std::map<uint32_t, Look> looks_;                  ///< by Op
+  uint64_t turn_ = 0;                               ///< looks so far
+  std::vector<std::string> awaited_;
+  uint32_t undefined_ = 0;                      ///< lanes of the shuffle under way that get no value
+  uint32_t at_ = 0;                             ///< the Op that was observed last
+  alignas(64) uint64_t generic_[warp_lanes]{};  ///< of its lanes, if it is a load, a store or an atomic
+  uint64_t least_ = 0, most_ = 0;               ///< of those that take part
   // The warp that executes.
   const Cta* of_cta_ = nullptr;
   const Warp* of_warp_ = nullptr;
@@ -373,6 +400,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint64_t events = 0;
     uint32_t key = 0;
     Order order = Order::None;
+    bool stays = false;  ///< a read of the warp leaves it as it is
   };
   std::array<Known, 256> known_orders_{};
   uint32_t ordered_moment_ = 0;

@@ -79,14 +79,15 @@ void Checker::access_words(Context& c, const OpFacts& f, uint32_t number, const 
     if (differs) return false;
     if (offset > Page::bytes - 4 * segment) {
       if (offset <= most) return false;
-      access(c, at, 4, first, number, f.manner);
-      words = words_of_last(c);
+      words = words_at(c, at);
       if (at - words.begin > Page::bytes - 4 * segment) return false;
     }
     return touch_alike<writes>(words.cells + (at - words.begin) / 4, number, f.manner, first);
   };
   const auto touch_one = [&](uint32_t lane) {
-    const uint64_t at = generic[lane], offset = at - words.begin;
+    const uint64_t at = generic[lane];
+    if (is_simple && at - words.begin > most) words = words_at(c, at);
+    const uint64_t offset = at - words.begin;
     if (offset > most || (at & 3)) [[unlikely]] {
       access(c, at, f.bytes, lane, number, f.manner);
       if (is_simple) words = words_of_last(c);
@@ -165,6 +166,19 @@ void Checker::require_apart(const OpFacts& f, uint32_t number, const uint64_t* g
   });
 }
 
+/// The words of the page of an address, unless it is that of another CTA, or local.
+Checker::Words Checker::words_at(const Context& c, uint64_t generic) {
+  if (window::is_local(generic)) return {};
+  if (!window::is_shared(generic)) {
+    use_page(global_, generic, epoch_);
+  } else {
+    const uint64_t offset = generic - window::shared;
+    if (!c.is_own(offset) || offset - c.own_shared >= c.cta->shared_bytes()) return {};
+    use_page(cta_->shared, offset - c.own_shared, cta_->epoch);
+  }
+  return words_of_last(c);
+}
+
 Checker::Words Checker::words_of_last(const Context& c) const {
   const bool is_shared = last_.shadow == &cta_->shared;
   if (!is_shared && last_.shadow != &global_) return {};
@@ -204,8 +218,7 @@ void Checker::access(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane
   while (bytes > 0) {
     const uint64_t offset = at % Page::bytes, here = std::min(bytes, Page::bytes - offset);
     uint64_t place_now = generic;
-    if (last_.shadow != shadow || last_.number != at / Page::bytes || last_.epoch != epoch)
-      last_ = {shadow, at / Page::bytes, epoch, &shadow->page(at, epoch)};
+    use_page(*shadow, at, epoch);
     (*last_.page).each(offset, here, [&](Cell& cell) { touch(cell, number, manner, lane, place_now); });
     at += here;
     generic += here;
@@ -230,8 +243,9 @@ void Checker::touch(Cell& cell, uint32_t number, uint8_t manner, uint32_t lane, 
   const auto is_open = [&](uint32_t m, uint32_t then) {
     if (!ordered(m, then, lane)) return true;
     const Moment& earlier = history_[m];
+    const bool is_alone = window::is_shared(address) && grid_->cluster_size() == 1;
     return !(earlier.manner & Strong) &&
-           !(window::is_shared(address) && earlier.cta == cta_->index && earlier.clock <= cta_->floor);
+           !(is_alone && earlier.cta == cta_->index && earlier.clock <= cta_->floor);
   };
   if (manner & Writes) {
     if (cell.write == now && cell.read == 0) return;
@@ -265,6 +279,7 @@ void Checker::add_read(Cell& cell, uint32_t number, uint32_t lane) {
     cell.read = now;
     return;
   }
+  if (look_up(cell.read >> 5).stays && history_[number].warp == warp_->number) return;
   const auto is_open = [&](uint32_t m, uint32_t then) { return !ordered(m, then, lane); };
   if (lanes_differ()) {
     cell.read = history_.with(cell.read, number, lane, is_open);
@@ -301,6 +316,7 @@ void Checker::follow_pointers(Context& c, const Op& op, const OpFacts& f, const 
         return;
       }
     });
+  if (!f.described) return;
   const auto& d = op.details<AccessDetail>();
   if (d.element_bytes != 8 || (f.kind == Kind::Load && pointers_.empty())) return;
   for (uint32_t e = 0; e < d.elements; ++e)
@@ -329,6 +345,8 @@ void Checker::require_inside(const Extent& variable, const OpFacts& f, const uin
                              uint32_t lanes) {
   const uint64_t begin = variable.begin + (variable.is_shared ? window::shared : 0);
   const uint64_t end = variable.end + (variable.is_shared ? window::shared : 0);
+  const uint64_t own = variable.is_shared ? context_->own_shared : 0;
+  if (least_ >= begin + own && most_ + f.bytes <= end + own) return;
   each_of(lanes, [&](uint32_t i) {
     uint64_t at = generic[i];
     if (variable.is_shared && !window::is_shared(at)) return;

@@ -1,15 +1,18 @@
 /// Work that its instruction only begins: copies, products, mbarriers and their waits.
 #include <algorithm>
+#include <cstring>
 
 #include "check/checker.hpp"
 #include "machine/lanes.hpp"
 #include "operations/copies.hpp"
+#include "operations/mbarrier.hpp"
 #include "ptx/register_allocation.hpp"
 
 namespace simt::check {
 
 using functional::BulkDetail;
 using functional::CopyDetail;
+using functional::Mbarrier;
 namespace window = functional::window;
 
 void Checker::signals(Context& c, uint64_t address, int lane, bool completed) {
@@ -18,16 +21,72 @@ void Checker::signals(Context& c, uint64_t address, int lane, bool completed) {
   const auto i = static_cast<uint32_t>(lane);
   const OpFacts& f = running_->facts[at_];
   Phase& phase = phases_[flag_key(address)];
+  warp_->clock = std::max(warp_->clock, cta_->floor + 1);
+  const bool arrives = f.kind == Kind::Mbarrier;
+  if (checks_.sync && arrives && phase.last.clock) require_phase(phase, i);
   if (f.kind == Kind::Bulk || f.kind == Kind::Tensor || f.kind == Kind::Remote) {
     phase.pending.raise(party(cta_->index, warp_->number + asynchronous), warp_->clock);
   } else {
     if (f.kind == Kind::Arrive) complete_copies_at(phase);
     phase.pending.join(published(i, false));
   }
+  Moment last = here(at_);
+  last.clock = arrives ? warp_->clock : 0;
   tick();
   if (!completed) return;
+  phase.last = last;
+  phase.last_lane = i;
   phase.complete.join(phase.pending);
   phase.pending.clear();
+}
+
+/// An arrival must not be one too many of the phase before: it comes after that has ended.
+void Checker::require_phase(const Phase& phase, uint32_t lane) {
+  if (follows(phase.last, phase.last_lane, lane)) return;
+  Finding found;
+  found.check = "sync";
+  found.kind = "mbarrier";
+  found.detail =
+      "it gets more arrivals than it was initialised for: nothing orders an arrival after the end of the "
+      "phase "
+      "before, which has had all of its own";
+  found.first = describe(phase.last, phase.last_lane, 0, 0);
+  found.second = describe(here(at_), lane, 0, 0);
+  found.first.what = found.second.what = "arrival";
+  add(std::move(found));
+}
+
+void Checker::look_at_mbarrier(Context& c, const OpFacts& f) {
+  if (c.record->mask == 0) return;
+  const auto lane = static_cast<uint32_t>(std::countr_zero(c.record->mask));
+  const uint64_t address = c.record->address[lane];
+  if (!(f.manner & Atomic)) {
+    phases_.erase(flag_key(address));
+    return;
+  }
+  Look& look = looks_[at_];
+  look = {address, 0, ++turn_};
+  std::memcpy(&look.word, c.generic(address, sizeof look.word, static_cast<int>(lane)), sizeof look.word);
+}
+
+std::vector<std::string> Checker::describe_looks() const {
+  constexpr uint64_t recent = 4096;
+  std::vector<std::string> all;
+  for (const auto& [op, look] : looks_) {
+    if (look.turn + recent < turn_) continue;
+    Access place;
+    name_memory(place, look.generic);
+    const int64_t bytes = Mbarrier::bytes(look.word);
+    std::string text = "the mbarrier at " + std::to_string(place.address) + " of shared memory";
+    if (const size_t plus = place.object.rfind('+'); plus != std::string::npos)
+      text =
+          "the mbarrier `" + place.object.substr(0, plus) + "` + " + place.object.substr(plus + 1) + " bytes";
+    text += " waits for " + std::to_string(Mbarrier::pending(look.word)) + " arrivals";
+    if (bytes > 0) text += " and " + std::to_string(bytes) + " bytes";
+    if (bytes < 0) text += ", and " + std::to_string(-bytes) + " bytes more have come than it expects";
+    if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+  }
+  return all;
 }
 
 /// An mbarrier's phase is not complete before the copies that the warp has begun.

@@ -46,6 +46,13 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
   add(std::move(found));
 }
 
+/// The call, in the file of the kernel, of what is inlined at an Op from another file.
+const Call& Checker::call_of(uint32_t op) const {
+  const auto [at, is_new] = running_->calls.try_emplace(op);
+  if (is_new) at->second = inlined_call(grid_->program(), op);
+  return at->second;
+}
+
 Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const {
   const functional::Program& program = grid_->program();
   const functional::InstructionPlace place = program.where(m.op);
@@ -56,6 +63,11 @@ Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_
   if (manner & Later) a.what = "asynchronous " + a.what;
   a.file = std::string(place.file);
   a.line = place.source_line;
+  if (const Call& call = call_of(m.op); call.line) {
+    a.inner = a.file + ":" + std::to_string(a.line);
+    a.file = call.file;
+    a.line = call.line;
+  }
   a.position = place.position;
   a.instruction = program.text(m.op);
   a.thread = {thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1]};

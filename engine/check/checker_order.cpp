@@ -55,19 +55,36 @@ bool Checker::ordered(uint32_t number, uint32_t then, uint32_t lane) {
 }
 
 /// Whether all lanes of the warp are after what a stamp of this key names: found once, it stays so.
-Checker::Order Checker::order_of(uint32_t key) {
+const Checker::Known& Checker::look_up(uint32_t key) {
   Known& known = known_orders_[key % known_orders_.size()];
-  if (known.key == key && known.events == events_) return known.order;
-  known = {events_, key, Order::All};
+  if (known.key == key && known.events == events_) return known;
+  known = {events_, key, Order::All, false};
   const Stamp stamp = key << 5;
+  bool any_behind = false, any_own = false;
   history_.visit(stamp, [&](uint32_t number, uint32_t) {
     const Moment& m = history_[number];
-    if (known_to_warp(m)) return true;
-    const bool is_own = m.cta == cta_->index && m.warp == warp_->number && !History::is_group(stamp);
-    known.order = is_own ? Order::Own : Order::None;
-    return false;
+    const bool is_own = m.cta == cta_->index && m.warp == warp_->number;
+    any_own |= is_own;
+    if (known_to_warp(m))
+      any_behind = true;
+    else if (known.order != Order::None)
+      known.order = is_own && !History::is_group(stamp) ? Order::Own : Order::None;
+    return true;
   });
-  return known.order;
+  const bool is_apart = !any_behind && !any_own && !lanes_differ();
+  known.stays = is_apart && cta_->known.empty() && warp_->known.empty() && history_.stays(stamp, here(at_));
+  return known;
+}
+
+/// As `ordered`, of one that is not kept.
+bool Checker::follows(const Moment& m, uint32_t then, uint32_t lane) const {
+  if (m.cta == cta_->index) {
+    if (m.clock <= cta_->floor) return true;
+    if (m.warp == warp_->number &&
+        (then == lane || m.clock <= warp_->floor || (warp_->sees && (*warp_->sees)[lane][then] >= m.clock)))
+      return true;
+  }
+  return knows(m, then, lane);
 }
 
 bool Checker::known_to_warp(const Moment& m) const {

@@ -160,14 +160,7 @@ void Checker::values_after(Context& c, const Op& op, const OpFacts& f, uint32_t 
 /// Whether all bytes between the first and the last that the lanes access are known to hold values: enough,
 /// where they lie close together.
 bool Checker::all_hold(const Context& c, uint64_t bytes) {
-  const uint64_t first = generic_[c.first_lane()];
-  uint64_t least = first, most = first;
-  for (uint32_t i = 0; i < warp_lanes; ++i) {
-    const uint64_t at = (c.mask >> i) & 1 ? generic_[i] : first;
-    least = std::min(least, at);
-    most = std::max(most, at);
-  }
-  const uint64_t all = most - least + bytes;
+  const uint64_t least = least_, most = most_, all = most - least + bytes;
   if (window::is_shared(least)) {
     const uint64_t offset = least - window::shared - c.own_shared, size = c.cta->shared_bytes();
     return offset < size && all <= size - offset && cta_->valid.holds_all(offset, all);

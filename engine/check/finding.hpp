@@ -10,6 +10,7 @@ struct Access {
   std::string what;  ///< read, write, atomic, ...; empty: there is none
   std::string file;  ///< of the source; empty if it is not known
   uint32_t line = 0;
+  std::string inner;        ///< file and line of the function that is inlined there, if it is of another file
   std::string position;     ///< in PTX or machine code
   std::string instruction;  ///< as written there
   std::array<uint32_t, 3> thread{}, block{};

@@ -27,7 +27,7 @@ void History::judge(Group& g) const {
   if (g.count < most) return;
   for (uint32_t k = 1; k < most; ++k)
     for (uint32_t j = 0; j < k; ++j)
-      if (const uint32_t found = alike(g.moment[j], g.moment[k]); found > g.likeness) {
+      if (const uint32_t found = alike(moments_[g.moment[j]], moments_[g.moment[k]]); found > g.likeness) {
         g.likeness = static_cast<uint8_t>(found);
         g.worst = static_cast<uint8_t>(k);
       }
@@ -40,7 +40,7 @@ Stamp History::joined(Stamp s, std::array<std::pair<uint32_t, uint32_t>, most>& 
     const Group& full = groups_[number(s)];
     const uint32_t worst = full.worst;
     for (uint32_t k = 0; k < most; ++k)
-      if (alike(kept[k].first, moment) >= full.likeness) return s;
+      if (alike(moments_[kept[k].first], moments_[moment]) >= full.likeness) return s;
     if (worst == most) return s;
     kept[worst] = {moment, lane};
   } else {

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -64,6 +65,14 @@ class History {
     for (uint32_t k = 0; k < g.count; ++k)
       if (!f(g.moment[k], (lane(s) + g.turn[k]) & 31)) return;
   }
+  /// Whether the accesses of `s` stay as they are if one like this, which is after none of them, comes.
+  bool stays(Stamp s, const Moment& other) const {
+    if (!is_group(s)) return false;
+    const Group& g = groups_[number(s)];
+    return g.count == most && std::any_of(g.moment.begin(), g.moment.end(), [&](uint32_t m) {
+             return alike(moments_[m], other) >= g.likeness;
+           });
+  }
   /// The stamp of the accesses of `s` for which keep(moment, lane) holds, and of another one.
   template <class F>
   Stamp with(Stamp s, uint32_t moment, uint32_t lane, F keep) {
@@ -88,8 +97,8 @@ class History {
     }
   };
   static size_t hash(const Group& g);
-  uint32_t alike(uint32_t a, uint32_t b) const {
-    return moments_[a].cta != moments_[b].cta ? 0 : moments_[a].warp != moments_[b].warp ? 1 : 2;
+  static uint32_t alike(const Moment& a, const Moment& b) {
+    return a.cta != b.cta ? 0 : a.warp != b.warp ? 1 : 2;
   }
   /// Which member of a full group tells least: one whose likeness with another is greatest.
   void judge(Group& g) const;

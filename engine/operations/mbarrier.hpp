@@ -49,6 +49,8 @@ class Mbarrier {
   /// The value of a state token: the object as it was before an arrival.
   uint64_t word() const { return word_; }
   static uint32_t pending(uint64_t word) { return static_cast<uint32_t>(negative(word >> pending_bit)); }
+  /// Bytes that a phase still waits for; negative: that many more have arrived than were expected.
+  static int64_t bytes(uint64_t word) { return static_cast<int64_t>(word << transactions_bit) >> 42; }
   static uint32_t parity(uint64_t word) { return static_cast<uint32_t>(word >> parity_bit); }
 
   bool completed(uint32_t of_parity) {
@@ -75,7 +77,7 @@ class Mbarrier {
   /// The current phase expects `bytes` more; negative: that many have arrived.
   void expect(int64_t bytes) {
     check();
-    const int64_t now = transactions() + bytes;
+    const int64_t now = Mbarrier::bytes(word_) + bytes;
     if (now > int64_t{max_count} || now < -int64_t{max_count})
       fail("waits for " + std::to_string(now) + " bytes, which is out of range");
     word_ = (word_ & ~(transaction_mask << transactions_bit)) |
@@ -93,9 +95,8 @@ class Mbarrier {
   void set_pending(uint32_t count) {
     word_ = (word_ & ~(uint64_t{max_count} << pending_bit)) | negative(count) << pending_bit;
   }
-  int64_t transactions() const { return static_cast<int64_t>(word_ << transactions_bit) >> 42; }
   void finish() {
-    const bool complete = pending(word_) == 0 && transactions() == 0;
+    const bool complete = pending(word_) == 0 && bytes(word_) == 0;
     if (context_.observer) context_.observer->signals(context_, generic_, lane_, complete);
     if (complete) {
       word_ ^= uint64_t{1} << parity_bit;

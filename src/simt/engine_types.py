@@ -105,6 +105,7 @@ class RawAccess(TypedDict):
     what: str
     file: str
     line: int
+    inner: str
     position: str
     instruction: str
     thread: Dim3

@@ -128,6 +128,14 @@ def test_an_unknown_check_is_refused() -> None:
 def test_check_alone_asks_for_all() -> None:
     arguments = ["run", "--check", "a.py", "--", "--check"]
     assert with_values(arguments) == ["run", "--check=default", "a.py", "--", "--check"]
+    assert with_values(["exec", "--check"]) == ["exec", "--check=default"]
+
+
+def test_check_may_have_a_value_of_its_own() -> None:
+    """As the help shows it, `--check race,init`, and not only behind a `=`."""
+    assert with_values(["check", "a.cu", "--check", "race,init"]) == ["check", "a.cu", "--check=race,init"]
+    assert with_values(["run", "--check", "leak", "a.py"]) == ["run", "--check=leak", "a.py"]
+    assert with_values(["check", "a.cu", "--check", "races"]) == ["check", "a.cu", "--check=races"]
 
 
 def test_an_empty_log_has_no_rules() -> None:

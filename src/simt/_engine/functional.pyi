@@ -209,6 +209,10 @@ class Checker:
         Where kernels have allocated what they have not freed: addresses and places.
         """
 
+    @property
+    def awaited(self) -> list[str]:
+        """What mbarriers wait for that were looked at last, in words."""
+
     def watch(self, memory: DeviceMemory) -> None:
         """Is told what becomes of this memory."""
 

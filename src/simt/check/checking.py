@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from simt import _engine
 from simt.errors import LaunchError, ProgramFault
 
-from .findings import REMEDIES, Access, Check, Finding
+from .findings import REMEDIES, Access, Check, Finding, plain_names
 from .order import Place, WorkOrder
 
 if TYPE_CHECKING:
@@ -107,6 +107,14 @@ class Checking:
         if not owned:
             self._allocated[address] = _caller()
 
+    def owes(self, address: int) -> None:
+        """A process has allocated memory, and must free it."""
+        self._allocated[address] = "", None
+
+    def paid(self, address: int) -> None:
+        """A process has freed it."""
+        self._allocated.pop(address, None)
+
     def written(self, address: int, nbytes: int, rows: int = 1, pitch: int = 0) -> None:
         """The host has written rows of memory, `pitch` bytes apart."""
         for row in range(rows):
@@ -159,6 +167,10 @@ class Checking:
         check, kind = self._kind_of(fault)
         if kind and check in self._checks:
             message = str(fault).partition("\n")[0].partition(": ")[2] or str(fault)
+            awaited = self.native.awaited if kind == "deadlock" else []
+            message = plain_names("; ".join([message, *awaited]))
+            if any("than it expects" in each or " 0 arrivals and " in each for each in awaited):
+                kind = "mbarrier"  # only bytes do not add up
             second = Access(
                 what="access" if check == "memory" else "wait",
                 file=fault.source_file or (module if fault.ptx_line else ""),

@@ -89,6 +89,7 @@ class Access:
 
     what: "read", "write", "atomic", "asynchronous write", "barrier", ...
     file, line: of the source, or of the PTX where the source is not known; line: None if neither is.
+    inner: file and line of the function that is inlined there, if it is of another file; else empty.
     instruction: as the PTX has it. thread, block: indices (x, y, z).
     address: in its space ("shared", "global", "local"); None without memory. variable: the name of the
         variable or allocation, empty if unknown; offset: bytes from its beginning. allocation: the same in
@@ -98,6 +99,7 @@ class Access:
     what: str
     file: str = ""
     line: int | None = None
+    inner: str = ""
     instruction: str = ""
     thread: tuple[int, int, int] = (0, 0, 0)
     block: tuple[int, int, int] = (0, 0, 0)
@@ -124,6 +126,7 @@ class Access:
             what=raw["what"],
             file=file,
             line=line or None,
+            inner=raw["inner"],
             instruction=raw["instruction"],
             thread=raw["thread"],
             block=raw["block"],
@@ -162,6 +165,8 @@ class Access:
         lines = [f"{self.what}{by}" + (f" at {self.place}" if self.place else "")]
         if self.source:
             lines[0] += f": {self.source}"
+        if self.inner:
+            lines.append(f"    in {self.inner}")
         if self.instruction:
             lines.append(f"    {self.instruction}")
         return "\n".join(lines)
@@ -199,8 +204,7 @@ class Finding:
             kernel=raw["kernel"],
             file=at.file if at else "",
             line=at.line if at else None,
-            message=_QUOTED.sub(lambda name: f"`{_plain(name[1])}`", raw["detail"])
-            or _SUMMARIES.get(raw["kind"], raw["kind"]),
+            message=plain_names(raw["detail"]) or _SUMMARIES.get(raw["kind"], raw["kind"]),
             remedy=REMEDIES[raw["kind"]],
             first=first,
             second=second,
@@ -265,6 +269,11 @@ def _object_of(text: str, space: str) -> tuple[str, int | None, str]:
         return _plain(name), int(offset), ""
     found = _PLACE.match(text)
     return (found[2], int(found[1]), text) if found else ("", None, text)
+
+
+def plain_names(text: str) -> str:
+    """A text with quoted names of variables as the source has them."""
+    return _QUOTED.sub(lambda name: f"`{_plain(name[1])}`", text)
 
 
 def _plain(name: str) -> str:

@@ -140,10 +140,24 @@ def _warning(
     return f"warning: {printable(str(message))}\n"
 
 
+_CHECK_NAMES = frozenset(("race", "init", "sync", "memory", "leak", "weak", "all"))
+
+
 def with_values(arguments: list[str]) -> list[str]:
-    """`--check` alone asks for all checks."""
+    """`--check` alone asks for all checks; of `simt check`, it has a value."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    return [f"{a}=default" if a == "--check" else a for a in arguments[:end]] + arguments[end:]
+    given: list[str] = []
+    for a in arguments[:end]:
+        if given and given[-1] == "--check":
+            of_check = arguments[0] == "check" and not a.startswith("-")
+            if of_check or _CHECK_NAMES.issuperset(a.split(",")):
+                given[-1] = f"--check={a}"
+                continue
+            given[-1] = "--check=default"
+        given.append(a)
+    if given and given[-1] == "--check":
+        given[-1] = "--check=default"
+    return given + arguments[end:]
 
 
 def main() -> None:

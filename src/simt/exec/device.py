@@ -109,6 +109,8 @@ cycles are a few microseconds, about what a query takes on hardware."""
 WAIT_INSTRUCTIONS = 4_000_000
 """Warp instructions that launches which are not timed execute in turn while the program waits."""
 
+_OF_PROGRAM = ("cudaMalloc", "cudaMallocPitch")
+"""Labels of memory that a program must free, or it leaks."""
 _AHEAD = (
     "launches ran ahead while the program made no CUDA call, since it kept accessing memory that it shares "
     "with kernels, or a function of its own was queued: their cycles depend on the host's speed"
@@ -258,6 +260,8 @@ class ProgramDevice(Objects):
         native = self.gpu.memory.native
         for address, *_ in native.allocations():
             native.free(address)
+            if self.gpu.checking is not None:
+                self.gpu.checking.paid(address)
         self._fault = None
         return 0
 
@@ -268,6 +272,8 @@ class ProgramDevice(Objects):
             native.open(address, native.everywhere)
         elif (checking := self.gpu.checking) is not None and address:
             checking.native.begin_fresh(address, request.size)
+            if request.label in _OF_PROGRAM:
+                checking.owes(address)
         return address
 
     def share(self, request: ShareRequest) -> None:
@@ -280,6 +286,8 @@ class ProgramDevice(Objects):
 
     def free(self, request: FreeRequest) -> None:
         self.gpu.memory.native.free(request.address)
+        if self.gpu.checking is not None:
+            self.gpu.checking.paid(request.address)
 
     def stack(self, request: StackRequest) -> None:
         if request.size > STACK_BYTES:

@@ -184,8 +184,15 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
                 steps.close()
         status = process.status() if status is None else status
         results = *server.results, *torch.results(places)
-        findings = *server.findings, *torch.findings()
+        findings = *_of_program(command, server.findings), *torch.findings()
     return Finished(status or int(bool(server.lacking)), results, stopped, findings)
+
+
+def _of_program(command: Sequence[str | os.PathLike[str]], findings: list[Finding]) -> list[Finding]:
+    """Findings without the memory that packages of Python keep in pools until the end."""
+    if not Path(command[0]).name.startswith("python"):
+        return findings
+    return [each for each in findings if each.kind != "leak-device"]
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:
