@@ -15,7 +15,7 @@ from .architecture import WEIGHT_BITS, Architecture, Weights, architecture
 from .errors_of_parts import half_width
 from .operators import Operator, Phase, operators
 from .prediction import OperatorTime, Prediction
-from .scaled import Estimate, estimate
+from .scaled import LaunchEstimate, estimate
 
 
 def predict(
@@ -76,7 +76,7 @@ def predict(
     return Prediction(model, spec, batch, prefill, decode, weights, tuple(found))
 
 
-def _timed(phase: Phase, length: int, operator: Operator, one: Estimate) -> OperatorTime:
+def _timed(phase: Phase, length: int, operator: Operator, one: LaunchEstimate) -> OperatorTime:
     error = half_width(operator.work.kind, one.whole)
     low, high = one.low / (1 + error), one.high / (1 - error)
     joules = None

@@ -50,7 +50,7 @@ _MEMORY = 1 << 38
 
 
 @dataclass(frozen=True)
-class Estimate:
+class LaunchEstimate:
     """A launch's time and energy.
 
     seconds: from its begin to that of what depends on it. low, high: without errors of the extrapolation,
@@ -99,7 +99,7 @@ class _Measured:
     high: float | None
     processor: float
 
-    def estimate(self, work: Work) -> Estimate:
+    def estimate(self, work: Work) -> LaunchEstimate:
         last = self.parts[-1]
         if self.whole:
             seconds = (last.seconds, last.seconds, last.seconds)
@@ -110,7 +110,7 @@ class _Measured:
             done = sum(part.ctas * max(1, part.passes) for part in self.parts)
         joules = None if self.error is None else dynamic + last.static * seconds[1]
         sure = None if self.low is None or self.high is None else (self.low, self.high)
-        return Estimate(
+        return LaunchEstimate(
             seconds[1],
             seconds[0],
             seconds[2],
@@ -151,7 +151,7 @@ class _Measured:
         return (min(shared, listed), best, max(shared, listed)), dynamic
 
 
-def estimate(work: Work, spec: Spec, *, whole: bool = False, threads: int = 1) -> Estimate:
+def estimate(work: Work, spec: Spec, *, whole: bool = False, threads: int = 1) -> LaunchEstimate:
     """A launch's time on a GPU. What was simulated is in the cache, and not simulated again.
 
     whole: simulate all of it. Raises SimtError if a part cannot be launched.
