@@ -99,7 +99,8 @@ class _Measured:
     high: float | None
     processor: float
 
-    def estimate(self, work: Work) -> LaunchEstimate:
+    def estimate(self, work: Work, least: float) -> LaunchEstimate:
+        """least: seconds that it takes at least."""
         last = self.parts[-1]
         if self.whole:
             seconds = (last.seconds, last.seconds, last.seconds)
@@ -108,6 +109,7 @@ class _Measured:
             limit = _limit(last, self.parts[-2])
             seconds, dynamic = self._looping(work, limit) if work.has_loop else self._plain(work)
             done = sum(part.ctas * max(1, part.passes) for part in self.parts)
+            seconds = (max(seconds[0], least), max(seconds[1], least), max(seconds[2], least))
         joules = None if self.error is None else dynamic + last.static * seconds[1]
         sure = None if self.low is None or self.high is None else (self.low, self.high)
         return LaunchEstimate(
@@ -131,17 +133,25 @@ class _Measured:
 
     def _looping(self, work: Work, limit: str) -> tuple[tuple[float, float, float], float]:
         first, few, many = self.parts[0], self.parts[-2], self.parts[-1]
-        passes, waves = many.passes - few.passes, len(self.parts) - 1
-        rate = max(0.0, many.seconds - few.seconds) / (passes * waves)
+        passes = many.passes - few.passes
         per_pass = (many.dynamic - few.dynamic) / (passes * many.ctas)
-        fixed = per_cta = 0.0
-        if waves == 2:
-            fixed = max(0.0, few.seconds - first.seconds - few.passes * rate)
+        per_cta = 0.0
+        if few.ctas > first.ctas:
             per_cta = (few.dynamic - first.dynamic) / (few.ctas - first.ctas) - few.passes * per_pass
-        start = many.seconds - waves * (fixed + many.passes * rate)
+
+        def fitted(waves: float) -> tuple[float, float, float]:
+            """Start, and a CTA's time without passes and of one, if the larger parts have so many waves."""
+            rate = max(0.0, many.seconds - few.seconds) / (passes * waves)
+            fixed = 0.0
+            if waves > 1:
+                fixed = max(0.0, (few.seconds - first.seconds) / (waves - 1) - few.passes * rate)
+            return many.seconds - waves * (fixed + many.passes * rate), fixed, rate
+
+        start, fixed, rate = fitted(-(-many.ctas // self.slots))
         listed = start + _makespan(work.steps, self.slots, fixed, rate)
-        shared = fixed + rate * max(steps for _, steps in work.steps)
-        shared = start + max(shared, (work.grid * fixed + work.passes * rate) / min(self.slots, work.grid))
+        start, fixed, rate = fitted(max(1.0, many.ctas / self.slots))
+        longest = fixed + rate * max(steps for _, steps in work.steps)
+        shared = start + max(longest, (work.grid * fixed + work.passes * rate) / min(self.slots, work.grid))
         dynamic = (
             many.dynamic
             + per_cta * (work.grid - many.ctas)
@@ -165,7 +175,8 @@ def estimate(work: Work, spec: Spec, *, whole: bool = False, threads: int = 1) -
     else:
         found = _Simulated(like, spec, threads).measured(whole)
         write_whole(path, json.dumps(asdict(found)).encode())
-    return found.estimate(work)
+    weights = min(work.nbytes, sum(t.nbytes for t in work.tensors.values() if t.role == "weight"))
+    return found.estimate(work, weights / (spec.dram_bytes_per_cycle * spec.clock.core_mhz * 1e6))
 
 
 class _Simulated:

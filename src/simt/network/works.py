@@ -153,7 +153,7 @@ def product(
     like = None
     if (m, n, k, experts) != (*alike, 1) and m >= GROUP * bm and n >= spec.sm.count // GROUP * bn:
         like = product(*alike, spec, dtype, weights, bias, tile=(bm, bn, bk, warps, stages))
-    few, more = (4, 8) if bm == 16 else (5, 12)
+    few, more = (2 * stages, 6 * stages) if bm == 16 else (5, 12)  # long enough that DRAM is at its pace
     shape: dict[str, int | str] = {
         "m": m,
         "n": n,
