@@ -154,20 +154,13 @@ def product(
     if (m, n, k, experts) != (*alike, 1) and m >= GROUP * bm and n >= spec.sm.count // GROUP * bn:
         like = product(*alike, spec, dtype, weights, bias, tile=(bm, bn, bk, warps, stages))
     few, more = (2 * stages, 6 * stages) if bm == 16 else (5, 12)  # long enough that DRAM is at its pace
-    shape: dict[str, int | str] = {
-        "m": m,
-        "n": n,
-        "k": k,
-        "experts": experts,
-        "weights": weights,
-        "bias": int(bias),
-        "dtype": dtype,
-    }
+    shape = _shape(
+        m=m, n=n, k=k, experts=experts, weights=weights, bias=int(bias), dtype=dtype, tile=f"{bm}x{bn}x{bk}"
+    )
     moved = sum(t.nbytes for t in tensors.values())
-    shape |= {"tile": f"{bm}x{bn}x{bk}"}
     return Work(
         "product",
-        tuple(shape.items()),
+        shape,
         grid,
         ((grid, blocks),),
         tensors,
@@ -199,18 +192,9 @@ def prefill_attention(batch: int, length: int, heads: int, kv_heads: int, dim: i
         return given, heads_ | {"BM": bm, "BN": bn, "num_warps": 8 if bm == 128 else 4, "num_stages": 3}
 
     flops = 4.0 * batch * heads * dim * length * (length + 1) / 2
-    shape: dict[str, int | str] = {
-        "batch": batch,
-        "length": length,
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "dim": dim,
-        "dtype": dtype,
-    }
+    shape = _shape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, dim=dim, dtype=dtype)
     moved = sum(t.nbytes for t in tensors.values())
-    return Work(
-        "prefill_attention", tuple(shape.items()), batch * heads * tiles, steps, tensors, flops, moved, call
-    )
+    return Work("prefill_attention", shape, batch * heads * tiles, steps, tensors, flops, moved, call)
 
 
 def decode_attention(
@@ -243,17 +227,10 @@ def decode_attention(
     per_head = -(-min(per_split, length) // block)
     grid = batch * kv_heads * splits
     read = batch * length * kv_heads * dim * 4
-    shape: dict[str, int | str] = {
-        "batch": batch,
-        "length": length,
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "dim": dim,
-        "dtype": dtype,
-    }
+    shape = _shape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, dim=dim, dtype=dtype)
     attention = Work(
         "decode_attention",
-        tuple(shape.items()),
+        shape,
         grid,
         ((grid, per_head),),
         tensors,
@@ -276,7 +253,7 @@ def decode_attention(
         }
 
     rows = batch * heads
-    sizes = (("rows", rows), ("splits", splits), ("dim", dim), ("dtype", dtype))
+    sizes = _shape(rows=rows, splits=splits, dim=dim, dtype=dtype)
     return attention, Work(
         "join", sizes, rows, ((rows, 0),), joined, 2.0 * rows * splits * dim, 4.0 * rows * splits * dim, join
     )
@@ -303,18 +280,9 @@ def rotate(
         sizes = {"HQ": heads, "HK": kv_heads, "D": dim, "PQ": _power(heads), "PK": _power(kv_heads)}
         return tuple(a[name] for name in tensors), sizes | {"ROTATE": rotated, "num_warps": 8}
 
-    shape: dict[str, int | str] = {
-        "tokens": tokens,
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "dim": dim,
-        "dtype": dtype,
-        "rotated": rotated,
-    }
+    shape = _shape(tokens=tokens, heads=heads, kv_heads=kv_heads, dim=dim, dtype=dtype, rotated=rotated)
     moved = 2.0 * tokens * (2 * width if rotated else 4 * kv_heads * dim)
-    return Work(
-        "rotate", tuple(shape.items()), tokens, ((tokens, 0),), tensors, 6.0 * tokens * width, moved, call
-    )
+    return Work("rotate", shape, tokens, ((tokens, 0),), tensors, 6.0 * tokens * width, moved, call)
 
 
 def norm(rows: int, hidden: int, dtype: str, add: bool, layer: bool, stride: int = 1) -> Work:
@@ -331,17 +299,10 @@ def norm(rows: int, hidden: int, dtype: str, add: bool, layer: bool, stride: int
         given = (a["x"], a.get("delta"), a["weight"], a.get("bias"), a["y"], hidden, stride, 1e-5)
         return given, {"BLOCK": _power(hidden), "ADD": add, "LAYER": layer, "num_warps": _warps(hidden)}
 
-    shape: dict[str, int | str] = {
-        "rows": rows,
-        "hidden": hidden,
-        "dtype": dtype,
-        "add": add,
-        "layer": layer,
-        "stride": stride,
-    }
+    shape = _shape(rows=rows, hidden=hidden, dtype=dtype, add=add, layer=layer, stride=stride)
     return Work(
         "norm",
-        tuple(shape.items()),
+        shape,
         rows,
         ((rows, 0),),
         tensors,
@@ -364,16 +325,8 @@ def embed(tokens: int, hidden: int, vocabulary: int, length: int, dtype: str, po
         given = (a["tokens"], a["table"], a.get("positions"), a["y"], length, hidden)
         return given, {"BLOCK": _power(hidden), "POSITIONS": bool(positions), "num_warps": _warps(hidden)}
 
-    shape: dict[str, int | str] = {
-        "tokens": tokens,
-        "hidden": hidden,
-        "vocabulary": vocabulary,
-        "dtype": dtype,
-        "positions": positions,
-    }
-    return Work(
-        "embed", tuple(shape.items()), tokens, ((tokens, 0),), tensors, 0.0, 4.0 * tokens * hidden, call
-    )
+    shape = _shape(tokens=tokens, hidden=hidden, vocabulary=vocabulary, dtype=dtype, positions=positions)
+    return Work("embed", shape, tokens, ((tokens, 0),), tensors, 0.0, 4.0 * tokens * hidden, call)
 
 
 def activate(rows: int, columns: int, dtype: str, gated: bool) -> Work:
@@ -388,7 +341,7 @@ def activate(rows: int, columns: int, dtype: str, gated: bool) -> Work:
         return (a["x"], a["y"], columns), {"BLOCK": block, "GATED": gated, "num_warps": 4}
 
     grid = rows * -(-columns // block)
-    shape = (("rows", rows), ("columns", columns), ("dtype", dtype), ("gated", gated))
+    shape = _shape(rows=rows, columns=columns, dtype=dtype, gated=gated)
     moved = 2.0 * rows * columns * (3 if gated else 2)
     return Work("activate", shape, grid, ((grid, 0),), tensors, 6.0 * rows * columns, moved, call)
 
@@ -405,7 +358,7 @@ def gather(tokens: int, rows: int, hidden: int, dtype: str) -> Work:
         options = {"BLOCK": _power(hidden), "num_warps": _warps(hidden)}
         return (a["x"], a["indices"], a["y"], hidden), options
 
-    shape = (("tokens", tokens), ("rows", rows), ("hidden", hidden), ("dtype", dtype))
+    shape = _shape(tokens=tokens, rows=rows, hidden=hidden, dtype=dtype)
     return Work("gather", shape, rows, ((rows, 0),), tensors, 0.0, 4.0 * rows * hidden, call)
 
 
@@ -432,18 +385,11 @@ def mix(tokens: int, rows: int, hidden: int, experts: int, per_token: int, dtype
         }
         return (a["x"], a["places"], a["logits"], a["y"], hidden, experts), sizes
 
-    shape: dict[str, int | str] = {
-        "tokens": tokens,
-        "rows": rows,
-        "hidden": hidden,
-        "experts": experts,
-        "top": per_token,
-        "dtype": dtype,
-    }
+    shape = _shape(tokens=tokens, rows=rows, hidden=hidden, experts=experts, top=per_token, dtype=dtype)
     moved = 2.0 * tokens * hidden * (per_token + 1)
     return Work(
         "mix",
-        tuple(shape.items()),
+        shape,
         tokens,
         ((tokens, 0),),
         tensors,
@@ -471,6 +417,10 @@ def _tile(m: int, n: int, experts: int, weights: Weights, spec: Spec) -> Tile:
     fitting = [t for t in _TILES if t[2] * (t[0] + t[1]) * 2 * t[4] <= spec.shared_memory.bytes - 2048]
     chosen = min(fitting, key=estimate)
     return chosen if spec.sm_version >= _WGMMA else (*chosen[:2], 32, *chosen[3:])
+
+
+def _shape(**values: int | str) -> tuple[tuple[str, int | str], ...]:
+    return tuple(values.items())
 
 
 def _weight_type(weights: Weights, dtype: str) -> str:
