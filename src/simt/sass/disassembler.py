@@ -30,6 +30,7 @@ _VOLTA, _TURING = ("sm_70", "sm_72"), "sm_75"
 _TIME_LIMIT = 300  # seconds
 _LINE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)(?P<inlined> inlined at .*)?')
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(?P<name>[^,\s]+)")
+_LINES_IN_JSON = (13, 5)  # from this release on, where the code has any
 _ADDRESS = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s")
 
 
@@ -101,7 +102,7 @@ def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
             lines: dict[tuple[str, int], tuple[str, int]] = {}
             if tables:
                 lines = _lines_of_json(sections, tables[0])
-            elif wanted:
+            elif wanted and _release(tool) < _LINES_IN_JSON:
                 lines = _lines(_run(tool, name, *wanted, "-c", str(file)))
             return {
                 section["function-name"]: [
@@ -143,7 +144,7 @@ def split_operands(text: str, opcode: str = "") -> list[str]:
 
 
 def _lines_of_json(sections: list[Any], table: Any) -> dict[tuple[str, int], tuple[str, int]]:
-    """File and line by kernel and address; nvdisasm 13.5 and later have them in their JSON."""
+    """File and line by kernel and address, from nvdisasm's JSON."""
     folders = table["directories"]
     files = [str(Path(folders[each["dir-idx"]]) / each["file"]) for each in table["files"]]
     found = {}
@@ -224,6 +225,11 @@ def _tools(search_path: tuple[str, ...]) -> tuple[Path, ...]:
 @lru_cache(maxsize=8)
 def _version(tool: Path) -> str:
     return _run(tool, str(tool), "--version")
+
+
+def _release(tool: Path) -> tuple[int, ...]:
+    found = re.search(r"release (\d+)\.(\d+)", _version(tool))
+    return tuple(map(int, found.groups())) if found else (0, 0)
 
 
 @lru_cache(maxsize=8)
