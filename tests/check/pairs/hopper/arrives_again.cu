@@ -21,5 +21,5 @@ extern "C" __global__ void reverse(const int *x, int *y) {
   MBARRIER_ARRIVE_MANY(&full, 1);    // fault: mbarrier
   if (t < 32) MBARRIER_WAIT(&full, 0);  // also: deadlock
   if (t < 32) y[t] = s[63 - t];      // also: race-shared|uninitialised-shared
-  else y[t] = x[63 - t];
+  else y[t] = x[63 - t];             // also: uninitialised-shared
 }
