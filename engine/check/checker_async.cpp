@@ -48,8 +48,7 @@ void Checker::require_phase(const Phase& phase, uint32_t lane) {
   found.kind = "mbarrier";
   found.detail =
       "it gets more arrivals than it was initialised for: nothing orders an arrival after the end of the "
-      "phase "
-      "before, which has had all of its own";
+      "phase before, which has had all of its own";
   found.first = describe(phase.last, phase.last_lane, 0, 0);
   found.second = describe(here(at_), lane, 0, 0);
   found.first.what = found.second.what = "arrival";

@@ -175,5 +175,10 @@ def test_every_launch_of_a_network_runs(gpu: simt.GPU, kind: str, phase: Any, we
     else:
         sizes |= {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 1}
         sizes |= {"num_attention_heads": 2, "num_local_experts": 4}
+    launched = set()
     for each in operators(architecture(sizes), phase, 2, 32, gpu.spec, weights):
-        each.work.launch(gpu, each.work.allocate(gpu))
+        each.work.launch(gpu, each.work.allocate(gpu))  # raises for an access outside the tensors
+        launched.add(each.work.kind)
+    attention = {"prefill": {"prefill_attention"}, "decode": {"decode_attention", "join"}}[phase]
+    experts = {"gather", "mix"} if kind == "mixtral" else set()
+    assert launched == {"embed", "norm", "product", "rotate", "activate"} | attention | experts
