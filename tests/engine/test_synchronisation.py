@@ -1,6 +1,7 @@
 """Barriers, asynchronous copies, memory barriers, atomics; deadlocks and their explanation."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,6 +192,29 @@ def test_generic_addresses_go_where_their_window_says(tmp_path: Path) -> None:
     assert record["counters"]["shared_loads"] == 1
     assert record["counters"]["local_requests"] == 1
     assert record["counters"]["global_load_requests"] == 1
+
+
+@pytest.mark.parametrize(("gpu", "more"), [("h100", 1), ("a100", 0)])
+@pytest.mark.parametrize("conflicts", [4, 8])
+def test_a_generic_access_to_shared_memory_takes_more_passes(
+    conflicts: int, gpu: str, more: int, tmp_path: Path
+) -> None:
+    """Nsight Compute on an H100: the L1 is busy a cycle longer for each, and counts no wavefront for it."""
+    from simt.trace.writer import SHARED_BASE
+
+    def record(opcode: str, base: int, count: int) -> Any:
+        addresses = [base + 4 * conflicts * lane for lane in LANES]
+        w = warp_of(lambda w: [w.memory(opcode, addresses, 4, 8, (2,)) for _ in range(count)])
+        folder = write_kernel(tmp_path / f"{opcode}{count}", [[w] * 16], shared_bytes=4096)
+        return run(folder, gpu)[0]
+
+    def passes(opcode: str, base: int) -> float:
+        few, many = record(opcode, base, 40), record(opcode, base, 80)
+        assert many["counters"]["shared_wavefronts"] == 16 * 80 * conflicts
+        return float(many["end_cycle"] - few["end_cycle"]) / (16 * 40)
+
+    assert passes("LDS", 0) == pytest.approx(conflicts, rel=0.02)
+    assert passes("LD.E", SHARED_BASE) == pytest.approx(conflicts + more, rel=0.02)
 
 
 def test_local_memory_of_a_warp_is_interleaved_into_full_sectors(tmp_path: Path) -> None:

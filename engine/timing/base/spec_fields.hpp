@@ -274,6 +274,8 @@ inline constexpr Range sets{0, limits::number, true};
         "For each pass that bank conflicts or wide accesses take.") \
   FIELD(uint32_t, atomic_interval, "core cycles", (Range{0, 64}.unless_given(0)), \
         "For each lane of the bank with most lanes of an atomic; 0: atomics take passes as loads do.") \
+  FIELD(uint32_t, generic_passes, "", (Range{0, 64}.unless_given(0)), \
+        "More passes of an access by a generic address; they are no wavefronts.") \
   FIELD(uint32_t, operand_bandwidth, "bytes per core cycle", (Range{0, 65536}.unless_given(0)), \
         "Operands of warp-group multiplications, less what accesses and bulk copies take; 0: unlimited.") \
   FIELD(bool, wide_accesses_take_wavefronts, "", ranges::none, \

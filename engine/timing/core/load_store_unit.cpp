@@ -90,6 +90,8 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
         instruction.passes - std::min(instruction.passes, instruction.mask >> 32 ? 2u : 1u);
     counters[Counter::shared_bank_conflicts] += conflicts;
     if (store) counters[Counter::shared_store_bank_conflicts] += conflicts;
+    if (instruction.instruction->fixed.space == MemorySpace::Generic)
+      instruction.passes += spec_.shared_memory.generic_passes;
     const bool atomic = operation == Operation::Atomic || operation == Operation::Reduction;
     if (atomic && spec_.shared_memory.atomic_interval > 0) {
       instruction.passes *= spec_.shared_memory.atomic_interval;

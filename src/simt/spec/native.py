@@ -193,6 +193,7 @@ class NativeSharedMemory(TypedDict):
     access_interval: int
     pass_interval: int
     atomic_interval: int
+    generic_passes: int
     operand_bandwidth: int
     wide_accesses_take_wavefronts: bool
     conflict_free: bool

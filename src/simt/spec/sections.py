@@ -321,6 +321,8 @@ class SharedMemory(Section):
     """For each pass that bank conflicts or wide accesses take."""
     atomic_interval: Annotated[int, Quantity("core cycles", 0, 64)] = 0
     """For each lane of the bank with most lanes of an atomic; 0: atomics take passes as loads do."""
+    generic_passes: Annotated[int, Quantity("", 0, 64)] = 0
+    """More passes of an access by a generic address; they are no wavefronts."""
     operand_bandwidth: Annotated[int, Quantity("bytes per core cycle", 0, 65536)] = 0
     """Operands of warp-group multiplications, less what accesses and bulk copies take; 0: unlimited."""
     wide_accesses_take_wavefronts: Flag
