@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 Interval = tuple[int, int]  # half open
 
 
@@ -22,6 +20,8 @@ def shares(intervals: Sequence[Interval]) -> list[float]:
     """The part of `covered` that each interval accounts for: time covered by several is divided evenly."""
     if not intervals:
         return []
+    import numpy as np  # many a command needs no shares
+
     # Arrays: a run may have hundreds of thousands of launches.
     bounds = np.array(intervals, np.int64)
     moments, places = np.unique(bounds, return_inverse=True)
