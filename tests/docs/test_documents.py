@@ -1,7 +1,7 @@
 """Commands and Python of all pages run as they stand.
 
-Those of README and the tutorial are run by `make documents` in `.ci/run`, where only `make demo` has installed
-anything.
+Those of README and the tutorial are run by `make documents` in `.ci/run`, where only `make demo` has
+installed anything.
 """
 
 from __future__ import annotations

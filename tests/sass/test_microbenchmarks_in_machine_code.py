@@ -56,8 +56,8 @@ class Compiling(device.SimulatedDevice):
         return lambda *_, **__: 1000.0 * next(self._launches)
 
     def programs(self) -> list[PtxModule]:
-        """Those with constants, of which a program has at most 64 KiB, and the others as one with numbers behind
-        their names: nvdisasm needs half a second to start.
+        """Those with constants, of which a program has at most 64 KiB, and the others as one with numbers
+        behind their names: nvdisasm needs half a second to start.
         """
         with_constants = [text for text in self.texts.values() if CONSTANT.search(text)]
         head, parts = "", []
