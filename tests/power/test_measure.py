@@ -24,7 +24,7 @@ from support.fake_cuda import SimulatedCuda
 pytestmark = pytest.mark.skipif(not toolkit.toolkits(), reason="NVRTC's wheel is not installed")
 
 # A small GPU: an SM and a sector take what they take on a large one.
-SMALL = {"sm.count": 4, "l2.slice.sets": 4}
+SMALL = {"sm.count": 8, "l2.slice.sets": 4}
 
 
 def device() -> SimulatedDevice:
