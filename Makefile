@@ -29,7 +29,7 @@ site: $(VENV)/.tested  ## docs/ as a web site in build/site; broken links and pa
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: lint site  ## lint, types, warnings as errors, the site, and the tests; -j2 for two of the first three at once
-	MAKEFLAGS= $(BIN)/pytest -n auto --dist worksteal
+	MAKEFLAGS= $(BIN)/pytest -n logical --dist worksteal
 
 lint: lint-python lint-cpp
 
