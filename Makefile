@@ -15,7 +15,7 @@ NVCC = $(addsuffix ==13.*,nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt n
 TORCH = torch==2.13.0+cpu triton==3.9.*
 CMAKE_FLAGS = -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 
-.PHONY: demo documents site test wheel lint tidy generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
+.PHONY: demo documents site test wheel lint lint-python lint-cpp tidy generate format sanitize sanitize-address sanitize-thread fuzz bench dev \
   clean simt papers
 
 demo: $(VENV)/.installed  ## install into .venv and simulate the traces in examples/demo
@@ -28,14 +28,18 @@ documents: $(VENV)/.installed  ## README and the tutorial as a new user runs the
 site: $(VENV)/.tested  ## docs/ as a web site in build/site; broken links and pages outside the navigation are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-test: lint site  ## lint, types, warnings as errors, the site, and the tests
-	$(BIN)/pytest -n auto --dist worksteal
+test: lint site  ## lint, types, warnings as errors, the site, and the tests; -j2 for two of the first three at once
+	MAKEFLAGS= $(BIN)/pytest -n logical --dist worksteal
 
-lint: $(VENV)/.tested
+lint: lint-python lint-cpp
+
+lint-python: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	! $(BIN)/vulture | grep ^src  # dead code
+
+lint-cpp: $(VENV)/.tested
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	mkdir -p build && printf '#include "$(CURDIR)/%s"\n' $(filter-out $(LANES),$(TIDIED)) >build/tidied.cpp
 	$(BIN)/clang-tidy --quiet build/tidied.cpp -- $(TIDY_FLAGS)

@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import fcntl
+import gc
 import os
 import signal
 import sys
@@ -48,6 +49,11 @@ def shared_data() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Slow tests first: what is left at the end is then short, and all processes end together."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: the garbage collector needs not look at it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ from simt.names import function_name
 from simt.profile import Profile, read_profile
 from simt.result.counters import COUNTERS
 from simt.sampling.features import PAPER
-from simt.validate.correlate import ALIASES, CYCLES, TIME
+from simt.validate.correlation import ALIASES, CYCLES, TIME
 from simt.validate.device import SimulatedDevice
 from simt.validate.hardware import HardwareGPU, LaunchTime
 from simt.validate.microbenchmark import run_microbenchmarks, to_json

@@ -25,7 +25,7 @@ from simt.files import replacing, write_text
 from simt.gpu import GPU
 from simt.spec import load_spec
 from simt.validate import Correlation, correlate, find_programs, page
-from simt.validate.correlate import CYCLES
+from simt.validate.correlation import CYCLES
 from simt.version import __version__
 
 # What the model of a GPU should reach in cycles (issue "Trust"): mean error, share within 25 %, correlation.

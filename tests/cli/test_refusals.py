@@ -20,7 +20,7 @@ from simt.spec import load_spec
 from simt.study import Study
 from simt.trace import open_trace
 from simt.tuner.records import read_records
-from simt.validate.correlate import find_programs
+from simt.validate.correlation import find_programs
 from simt.validate.recipes import read_recipes, read_table
 
 

@@ -1,6 +1,7 @@
 """Commands and Python of all pages run as they stand.
 
-`.ci/run` does the same with README and the tutorial where only `make demo` has installed anything.
+Those of README and the tutorial are run by `make documents` in `.ci/run`, where only `make demo` has
+installed anything.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ PAGES = sorted(
     str(page.relative_to(documents.ROOT))
     for page in [documents.ROOT / "README.md", *(documents.ROOT / "docs").rglob("*.md")]
 )
-WITH_COMMANDS = [page for page in PAGES if documents.read(page).commands]
+IN_MAKEFILE = {"README.md", "docs/tutorial.md"}
+WITH_COMMANDS = [page for page in PAGES if page not in IN_MAKEFILE and documents.read(page).commands]
 # The Python in these is tested separately, in test_python_blocks.py.
 OWN_TESTS = {
     "README.md",
@@ -49,6 +51,7 @@ def test_python(page: str, tmp_path: Path) -> None:
 def test_python_of_every_page_is_found() -> None:
     assert {"docs/policies.md", "docs/control/photon.md", "docs/sampling/README.md"} <= set(WITH_PYTHON)
     assert set(PAGES) >= OWN_TESTS
+    assert f"documents.py {' '.join(sorted(IN_MAKEFILE))}\n" in (documents.ROOT / "Makefile").read_text()
     for page in PAGES:
         ast.parse(documents.python_of(page))
 

@@ -11,6 +11,8 @@ import pytest
 
 from simt.result import Result
 
+from .conftest import MadeOnce
+
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent / "cuda"
 OPTIONS = {
@@ -23,20 +25,20 @@ Make = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def make(toolkit: Path, tmp_path_factory: pytest.TempPathFactory) -> Make:
+def make(toolkit: Path, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory) -> Make:
     """Compiles a program with these -gencode options, once."""
-    folder = tmp_path_factory.mktemp("programs")
-    (folder / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
+    libraries = tmp_path_factory.mktemp("libraries")
+    (libraries / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
 
     def compiled(name: str, *generated: str) -> Path:
-        program = folder / "-".join([name, *(g.replace(",", "-") for g in generated)])
-        if not program.exists():
-            command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{folder}", f"{name}.cu"]
+        def compile(program: Path) -> None:
+            command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{libraries}", f"{name}.cu"]
             command += [word for g in generated for word in ("-gencode", g)]
             command += ["-o", str(program), *OPTIONS.get(name, ())]
             done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-        return program
+
+        return made_once("-".join(["programs/" + name, *(g.replace(",", "-") for g in generated)]), compile)
 
     return compiled
 

@@ -11,7 +11,7 @@ import simt
 from simt.errors import ProfileError
 from simt.result import Result
 from simt.validate import correlate, find_programs, page
-from simt.validate.correlate import ENERGY, POWER
+from simt.validate.correlation import ENERGY, POWER
 from support.energies import energies
 from support.fake_gpu import installed
 from support.launches import MACHINE, launch

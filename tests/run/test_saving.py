@@ -144,7 +144,7 @@ def test_timeout_ends_any_program(tmp_path: Path, endless: str) -> None:
         f'PTX = """{PTX}"""\ndef main(gpu):\n'
         f"    gpu.load(PTX).work[1, 64](gpu.zeros(64, int), 9)\n    {endless}\n"
     )
-    run = ["run", "endless.py", "--output", "out", "--timeout", "6", "--set", "sm.count=1"]
+    run = ["run", "endless.py", "--output", "out", "--timeout", "4", "--set", "sm.count=1"]
     done = subprocess.run(
         [sys.executable, "-c", "from simt.cli import main; main()", *run],
         capture_output=True,

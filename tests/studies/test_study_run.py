@@ -95,7 +95,7 @@ def kill_at_random(folder: Path, kills: int) -> int:
         wanted = len(study.table()) + chance.randint(0, 6)
         child = subprocess.Popen([*COMMAND, "study.toml", "-q"], cwd=folder)
         while len(study.table()) < wanted and child.poll() is None:
-            time.sleep(0.1)
+            time.sleep(0.3)  # reading the table takes time from what is watched
         time.sleep(chance.uniform(0, 0.05))
         if child.poll() is not None:
             break
@@ -116,7 +116,7 @@ def test_a_study_that_is_killed_is_that_of_one_run(tmp_path: Path) -> None:
         "[workers]\ncount = 2\nbatch_seconds = 0.1\n"
     )
     tables = []
-    for kills in (0, 4):
+    for kills in (0, 3):
         assert kill_at_random(tmp_path, kills) >= kills / 2
         study = Study.load(tmp_path / "study.toml")
         tables.append(study.table(how=False))

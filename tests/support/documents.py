@@ -17,7 +17,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -231,19 +233,23 @@ def run_python(name: str, folder: Path) -> None:
     subprocess.run([sys.executable, str(program)], cwd=folder, check=True, timeout=SECONDS)
 
 
-def main() -> None:
-    """Runs the pages given on the command line, and prints problems."""
-    import tempfile
+def _wrong(name: str) -> list[str]:
+    """The problems of a page, whose Python is run as well."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(problems(name, Path(folder)))
+        run_python(name, Path(folder))
+    return found
 
-    wrong = []
-    for name in sys.argv[1:]:
-        with tempfile.TemporaryDirectory() as folder:
-            found = list(problems(name, Path(folder)))
-            run_python(name, Path(folder))
+
+def main() -> None:
+    """Runs the pages given on the command line, all at once, and prints problems."""
+    names = sys.argv[1:]
+    with ThreadPoolExecutor() as pool:
+        wrong = dict(zip(names, pool.map(_wrong, names), strict=True))
+    for name, found in wrong.items():
         print(json.dumps({"page": name, "commands": len(read(name).commands), "problems": len(found)}))
-        wrong += found
-    if wrong:
-        sys.exit("\n\n".join(wrong))
+    if any(wrong.values()):
+        sys.exit("\n\n".join(text for found in wrong.values() for text in found))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from simt.errors import ProfileError
 from simt.profile import Profile
 from simt.validate import Correlation, MeasuredProgram, correlate, find_programs, page
-from simt.validate.correlate import CYCLES, TIME, measures, read_programs
+from simt.validate.correlation import CYCLES, TIME, measures, read_programs
 from simt.validate.published import published, published_path
 
 COUNTER = "lts__t_sectors_srcunit_tex_op_read.sum"

@@ -21,7 +21,7 @@ from simt.result import LaunchResult
 from simt.result.sampled import Sampled
 from simt.spec import Spec, available, load_spec
 from simt.validate import page, whole_programs
-from simt.validate.correlate import CYCLES
+from simt.validate.correlation import CYCLES
 from simt.validate.recipes import (
     MeasuredTable,
     Recipe,

@@ -17,7 +17,7 @@ from simt.formatting import percent
 from simt.names import short_name, shortened
 from simt.result.files import dump
 from simt.validate import Correlation, correlate, find_programs, page
-from simt.validate.correlate import CYCLES
+from simt.validate.correlation import CYCLES
 from simt.validate.published import published_path
 
 EXAMPLES = """\b

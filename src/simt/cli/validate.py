@@ -21,7 +21,7 @@ from simt.run.overrides import override_texts
 from simt.spec import load_spec
 from simt.spec.files import shipped_name
 from simt.validate import Correlation, page
-from simt.validate.correlate import CYCLES
+from simt.validate.correlation import CYCLES
 from simt.validate.own_rows import read_own_rows
 from simt.validate.recipes import Row, Use, read_recipes, rows_of
 from simt.validate.whole_programs import (

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simt.errors import ResultError
+from simt.result.launch import DERIVED
 
 ROWS, COLUMNS, BLOCKS = "simt.result/1", "simt.result/2", "simt.result/3"
 
 _KEY = "index"  # a list whatever it holds, so that its length is the number of launches
-_DERIVED = ("counters", "warp_instructions", "thread_instructions")  # follow from the others
 _ABSENT: Any = object()
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make one for each value
 
@@ -34,7 +34,7 @@ def compact(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def columns_of(launches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The columns of these rows."""
-    rows = [{k: v for k, v in row.items() if k not in _DERIVED} for row in launches]
+    rows = [{k: v for k, v in row.items() if k not in DERIVED} for row in launches]
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: _packed([row.get(name, _ABSENT) for row in rows]) for name in names}
     return {**columns, _KEY: [row[_KEY] for row in rows]}

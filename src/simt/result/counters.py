@@ -615,7 +615,8 @@ class _CacheTable:
     def __call__(self, kinds: str | tuple[str, ...], outcomes: str | tuple[str, ...]) -> int:
         kinds = (kinds,) if isinstance(kinds, str) else kinds
         outcomes = (outcomes,) if isinstance(outcomes, str) else outcomes
-        return sum(self._table.get(kind, {}).get(outcome, 0) for kind in kinds for outcome in outcomes)
+        rows = [row for kind in kinds if (row := self._table.get(kind))]
+        return sum([row.get(outcome, 0) for row in rows for outcome in outcomes])
 
 
 def evaluate(

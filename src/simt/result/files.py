@@ -55,12 +55,13 @@ def _blocks(result: Result) -> Iterator[Result]:
 def _write_json(result: Result, target: Path, detail: bool) -> None:
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
         if len(result.launches) <= _BLOCK:
-            file.write(dump(compact(result.to_json(detail))))
+            rows = [launch.to_json(detail, derived=False) for launch in result.launches]
+            file.write(dump(compact(result.around(rows))))
             return
         before, after = dump({**result.around([]), "schema": BLOCKS}).split('"launches":[]', 1)
         file.write(f'{before}"launches":[')
         for number, block in enumerate(_blocks(result)):
-            rows = [launch.to_json(detail) for launch in block.launches]
+            rows = [launch.to_json(detail, derived=False) for launch in block.launches]
             file.write("," * (number > 0) + dump(columns_of(rows)))
         file.write(f"]{after}")
 

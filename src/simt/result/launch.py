@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -325,11 +325,14 @@ class LaunchResult:
         """
         return timeline.instruction_activity(self, most)
 
-    def to_json(self, detail: bool = False) -> dict[str, Any]:
-        """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`."""
-        out = {name: getattr(self, name) for name in LaunchRecord.__struct_fields__ if name not in _DETAILS}
+    def to_json(self, detail: bool = False, derived: bool = True) -> dict[str, Any]:
+        """The launch as in the schema; `detail` adds the tables `pc`, `timeline` and `spread`. derived: False
+        leaves out what follows from the rest, which takes most of the time."""
+        without = _DETAILS if derived else (*_DETAILS, *DERIVED)
+        out = {name: getattr(self, name) for name in LaunchRecord.__struct_fields__ if name not in without}
         for name in ("counters", "engine", "warp_stalls"):
-            out[name] = without_nan(out[name])
+            if name in out:
+                out[name] = without_nan(out[name])
         for name in ("l1", "l2"):
             out[name] = {kind: without_nan(row) for kind, row in out[name].items()}
         for name in ("grid", "block", "warnings"):
@@ -346,8 +349,7 @@ class LaunchResult:
     def from_json(
         cls, data: Mapping[str, Any], machine: Machine, energies: Energies | None = None
     ) -> LaunchResult:
-        derived = {"cycles", "warp_instructions", "thread_instructions", "counters"}
-        values = {key: value for key, value in data.items() if key not in derived}
+        values = {key: value for key, value in data.items() if key not in ("cycles", *DERIVED)}
         values["grid"], values["block"] = tuple(data["grid"]), tuple(data["block"])
         values["warnings"] = tuple(data["warnings"])
         for name in ("engine", "warp_stalls"):
@@ -374,6 +376,8 @@ LaunchRecord = written(
 )
 """A launch as it is written."""
 _DETAILS = ("sampled", "pc", "timeline", "spread")
+DERIVED = ("counters", "warp_instructions", "thread_instructions")
+"""What a saved launch leaves out, for it follows from the rest."""
 MachineRecord = written(
     Machine,
     optional=[each.name for each in fields(Machine) if each.default is not MISSING],
@@ -406,7 +410,7 @@ def evaluate_counters(
         values["issued"] = sum(stalls.get("selected", ()))
         values["scheduler_cycles"] = sum(map(sum, stalls.values()))
     if machine is not None:
-        values.update({k: v for k, v in asdict(machine).items() if k != "name"})
+        values.update({k: v for k, v in vars(machine).items() if k != "name"})
         values["l2_cycles"] = cycles * machine.l2_khz / machine.core_khz
         values["dram_cycles"] = cycles * machine.dram_khz / machine.core_khz
     return evaluate(values, l1, l2, warp_stalls)

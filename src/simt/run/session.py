@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simt.errors import (
     ControlError,
@@ -26,7 +26,6 @@ from simt.errors import (
 )
 from simt.host_threads import host_threads
 from simt.options import ExecutionOptions, Options
-from simt.policy import overrides as policy_overrides
 from simt.progress import Progress, reporter
 from simt.result import Machine, Provenance, Result
 from simt.result.journal import Saved
@@ -153,7 +152,7 @@ class Session:
         self.plan = None if isinstance(options.plan, Collection) else options.plan
         self._output = None if options.output is None else Path(options.output)
         self._before = Saved(resume) if isinstance(resume, Result) else to_resume(self._output, resume)
-        self._overrides = {**override_texts(options.set), **policy_overrides(options.policies or {})}
+        self._overrides = {**override_texts(options.set), **_policy_overrides(options)}
         self.spec = load_spec(gpu, self._overrides)
         if options.clock is not None:
             from simt.power import at_clock
@@ -631,6 +630,14 @@ def _code_of(options: Options) -> str:
     if not isinstance(options, ExecutionOptions):
         return "trace"
     return "PTX" if options.code == "ptx" else "machine code"
+
+
+def _policy_overrides(options: Options) -> dict[str, Any]:
+    if not options.policies:
+        return {}
+    from simt.policy import overrides  # which imports numpy
+
+    return overrides(options.policies)
 
 
 def _method_of(controller: Controller | None, options: Options) -> str:

@@ -131,7 +131,7 @@ def validate(values: dict[str, Any], sources: Mapping[str, str], file: str) -> S
         raise SpecError("\n".join(f"{file}: {line}" for line in _explain(error))) from None
     leaves = {path for path, _ in spec.leaves()}
     spec._sources.update({path: source for path, source in sources.items() if path in leaves})
-    for path, _ in spec.absent_values():
+    for path in spec.absent_values():
         if not _gives(values, path):
             spec._sources[path] = NOT_GIVEN
     return spec
@@ -177,7 +177,8 @@ def _sections(field: FieldInfo) -> tuple[type[BaseModel], str] | None:
     return None
 
 
-def _fields() -> dict[str, FieldInfo]:
+@cache
+def _fields() -> Mapping[str, FieldInfo]:
     """The model field behind every value, by path."""
 
     def walk(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:

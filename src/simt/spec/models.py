@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast, get_origin
 
 from pydantic import BaseModel, PrivateAttr, model_validator
@@ -39,13 +41,13 @@ class Spec(SpecFields):
         """Source of each value, by its path (`sm.units.fp32.latency`)."""
         return self._sources
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 (hex) of all values that timing depends on: the same for equal machines.
 
         A field with its value for "not given" does not count: one that is added later changes no hash.
         """
-        absent = dict(self.absent_values())
+        absent = self.absent_values()
         values = {
             path: value
             for path, value in self.leaves()
@@ -70,8 +72,9 @@ class Spec(SpecFields):
         return walk("", self.values())
 
     @classmethod
-    def absent_values(cls) -> Iterator[tuple[str, Any]]:
-        """Path and value of each field that a file need not give."""
+    @cache
+    def absent_values(cls) -> Mapping[str, Any]:
+        """The value of each field that a file need not give, by path."""
 
         def walk(prefix: str, section: type[BaseModel]) -> Iterator[tuple[str, Any]]:
             for name, field in section.model_fields.items():
@@ -81,7 +84,7 @@ class Spec(SpecFields):
                 elif get_origin(kind) is not dict and not field.is_required():
                     yield prefix + name, field.default
 
-        return walk("", cls)
+        return MappingProxyType(dict(walk("", cls)))
 
     def differences(self, other: Spec) -> list[tuple[str, Any, Any]]:
         """Path, value here and value there of each field that differs, name and description aside.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints
@@ -109,6 +111,13 @@ class Megahertz:
         return core_schema.no_info_after_validator_function(self._check, core_schema.float_schema())
 
 
+@cache
+def _own_policies() -> Mapping[str, dict[str, PolicyFacts]]:
+    from simt import _engine  # here, for most of what reads models needs no engine
+
+    return _engine.policies()
+
+
 @dataclass(frozen=True)
 class PolicyName:
     """The name of a policy that is registered in the engine, or of one that `simt.policy` finds."""
@@ -119,9 +128,7 @@ class PolicyName:
     def own(self) -> dict[str, PolicyFacts]:
         """The policies that are part of simt, by name, with what the engine says of each: meaning, source,
         limits."""
-        from simt import _engine  # here, for most of what reads models needs no engine
-
-        return _engine.policies()[self.kind]
+        return _own_policies()[self.kind]
 
     @property
     def registered(self) -> dict[str, PolicyFacts]:
@@ -131,7 +138,7 @@ class PolicyName:
         return self.own | _engine.policies(outside=True)[self.kind]
 
     def _check(self, value: str) -> str:
-        if value in self.registered:
+        if value in self.own or value in self.registered:
             return value
         from simt.policy.errors import PolicyError
         from simt.policy.outside import resolve

@@ -176,4 +176,4 @@ def joined(parts: Sequence[bytes], plan: str | None) -> Result:
 
 def encoded(result: Result) -> bytes:
     """A Result as the file of a folder with results."""
-    return msgspec.json.encode(compact(result.to_json()))
+    return msgspec.json.encode(compact(result.around([x.to_json(derived=False) for x in result.launches])))

@@ -1,5 +1,5 @@
 """Comparison of the model with silicon: correlation of simulated with measured counters."""
 
-from simt.validate.correlate import Correlation, MeasuredProgram, correlate, find_programs
+import lazy_loader
 
-__all__ = ["Correlation", "MeasuredProgram", "correlate", "find_programs"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -15,7 +15,7 @@ from typing import get_args
 from simt.errors import ProfileError
 from simt.hints import did_you_mean
 from simt.result.counters import COUNTERS
-from simt.validate.correlate import CYCLES
+from simt.validate.correlation import CYCLES
 from simt.validate.recipes import (
     NANOSECONDS,
     OWN,

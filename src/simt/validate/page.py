@@ -13,7 +13,7 @@ from simt.formatting import percent, plural
 from simt.names import short_name
 from simt.pages import Cell, Table, render
 from simt.plots import SERIES
-from simt.validate.correlate import CYCLES, Correlation
+from simt.validate.correlation import CYCLES, Correlation
 from simt.validate.plots import scatter_svg
 
 MAX_PLOTS = 40

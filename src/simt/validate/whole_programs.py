@@ -35,7 +35,7 @@ from simt.profile import Profile
 from simt.result import LaunchResult, Result
 from simt.sass.disassembler import is_installed
 from simt.spec import Spec, load_spec
-from simt.validate.correlate import CYCLES, Correlation, MeasuredProgram, correlate
+from simt.validate.correlation import CYCLES, Correlation, MeasuredProgram, correlate
 from simt.validate.recipes import OWN, End, Recipe, Row, folder_of
 from simt.validate.row_errors import ROWS, ErrorRow, RunFeatures, record_rows, shares_of_waiting
 
