@@ -237,6 +237,7 @@ class Graph:
 
     def __init__(self, keep_graph: bool = False) -> None:
         self._work: list[tuple[Any, ...]] = []
+        self._memory: list[gpus.Block] = []
         self._gpu: gpus.SimulatedGpu | None = None
         self._pool: Any = None
 
@@ -246,11 +247,11 @@ class Graph:
             raise RuntimeError("a graph is being captured already")
         self._stream = found.stream_of(found.stream)
         self._pool = pool or (0, id(self))
-        found.capture = []
+        found.capture, found.captured = [], self._memory
 
     def capture_end(self) -> None:
         assert self._gpu is not None and self._gpu.capture is not None
-        self._work, self._gpu.capture = self._gpu.capture, None
+        self._work, self._gpu.capture, self._gpu.captured = self._gpu.capture, None, None
 
     def instantiate(self) -> None:
         """There is nothing to prepare."""
@@ -266,7 +267,7 @@ class Graph:
             act(*arguments)
 
     def reset(self) -> None:
-        self._work = []
+        self._work, self._memory = [], []
 
     def pool(self) -> Any:
         return self._pool

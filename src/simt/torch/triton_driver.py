@@ -34,21 +34,26 @@ _PACKED = {
 """Formats of `struct`; other types go through `simt.cuda.triton.scalar`."""
 
 
+_modules: dict[tuple[int, str], Module] = {}
+
+
+def loaded(text: str, name: str, device: int) -> Module:
+    """PTX in the memory of a device; the same text is loaded once."""
+    found = _modules.get((device, text))
+    if found is None:
+        found = _modules[device, text] = Module(gpus.gpu_of(device).gpu, PtxModule.from_text(text, name))
+    return found
+
+
 class Utilities:
     """Triton's `driver.active.utils`."""
-
-    def __init__(self) -> None:
-        self._modules: dict[tuple[int, bytes], Module] = {}
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[Any, Kernel, int, int, int]:
         """Loads PTX, which stands where Triton has machine code."""
         text = kernel.decode() if isinstance(kernel, bytes) else kernel
-        key = device, text.encode()
-        module = self._modules.get(key)
-        if module is None:
-            module = self._modules[key] = Module(gpus.gpu_of(device).gpu, PtxModule.from_text(text, name))
+        module = loaded(text, name, device)
         found = module[name]
         return module, found, found.facts.registers, 0, 1024
 
@@ -142,7 +147,8 @@ class KernelLauncher:
             if len(self._launchers) > 256:
                 self._launchers.clear()
             self._launchers[key] = launcher
-        found.launch(launcher, block, keeps if any(kept is not None for kept in keeps) else None)
+        kept = keeps if any(kept is not None for kept in keeps) else None
+        found.launch(launcher, block, kept, self._pointers(function, kinds))
         if leave is not None:
             leave(launch_metadata)
 
@@ -173,6 +179,13 @@ class KernelLauncher:
             yield from zip([*first, *["i32"] * rank, *["i64"] * rank], found, strict=True)
         elif kind != "constexpr":
             yield kind, _number(kind, value)
+
+    @staticmethod
+    def _pointers(function: Kernel, kinds: list[str]) -> list[int] | None:
+        """Where in the parameter block addresses are; None if they are parts of descriptors too."""
+        if "map" in kinds:
+            return None
+        return [p.offset for p, kind in zip(function.parameters, kinds, strict=True) if kind[0] == "*"]
 
     def _packed(self, function: Kernel, kinds: list[str], numbers: list[Any]) -> bytes:
         parameters = function.parameters
