@@ -338,17 +338,21 @@ class SimulatedGpu:
                 self._late.clear()
 
     def launch(
-        self, launcher: Launcher, block: bytes, keeps: Any = None, pointers: Sequence[int] | None = None
+        self,
+        launcher: Launcher,
+        block: bytes,
+        keeps: Any = None,
+        layout: Sequence[tuple[int, str]] | None = None,
     ) -> None:
         """Launches a kernel in the stream of its launcher, or adds it to the graph that is captured.
 
-        pointers: where in its parameter block the addresses are, if nothing else of it changes with them.
+        layout: where in its parameter block arguments are, and their types, as far as a record needs them.
         """
         if self.recorder is not None:
-            if pointers is None or keeps is not None:
+            if layout is None or keeps is not None:
                 self.recorder.is_whole = False
             else:
-                self.recorder.launched(launcher, block, pointers)
+                self.recorder.launched(launcher, block, layout)
         if self.capture is not None:
             self.capture.append((self._launch, launcher, block, keeps, self.annotation))
         else:

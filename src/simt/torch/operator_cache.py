@@ -6,6 +6,7 @@ change from call to call (a learning rate) become arguments of the kernel.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +27,7 @@ from triton import knobs
 from . import gpus
 from .inductor import DECOMPOSED, configure
 from .operators import DECOMPOSITIONS, IN_PLACE
-from .recorded import Recorded, Recorder, keep, place_of, read
+from .recorded import Recorded, followed, keep, place_of, read
 
 aten = torch.ops.aten
 _ALIGNMENT = 16
@@ -44,8 +45,14 @@ def _added_product(self: Any, first: Any, second: Any, value: Any) -> Any:
     return self.add_(value * first * second)
 
 
+def _filled(self: Any, value: Any) -> Any:
+    if self.is_complex():
+        return self.fill_(value)
+    return self.copy_(value * torch.ones_like(self))  # a number becomes an argument of the kernel
+
+
 _WITH_NUMBER: dict[Any, Callable[..., Any]] = {
-    aten.fill_.Scalar: aten.fill_.Tensor,
+    aten.fill_.Scalar: _filled,
     aten.addcdiv_.default: _added,
     aten.addcmul_.default: _added_product,
 }
@@ -158,12 +165,8 @@ class OperatorCache:
         if gpu.recorder is not None or gpu.capture is not None or known.trials == _TRIALS:
             return known.call(tensors)
         known.trials += 1
-        gpu.recorder = recorder = Recorder(tensors)
-        try:
-            results = known.call(tensors)
-        finally:
-            gpu.recorder = None
-        known.record = recorder.finished(known.call.name, results, known.call.returned)
+        code = known.call
+        results, known.record = followed(gpu, code, code.name, code.returned, tensors)
         if known.record is not None:
             keep(known.path, known.record)
         return results
@@ -303,8 +306,16 @@ def _with_tensor(arguments: Any, named: Any) -> tuple[Any, Any]:
     """Makes the number of an operator a tensor: its last argument, or `value`, which is 1 by default."""
     numbers = [x for x in arguments if not isinstance(x, torch.Tensor)]
     value = numbers[0] if numbers else named.get("value", 1)
-    dtype = torch.float64 if isinstance(value, float) else None
     tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+    if isinstance(value, float) and math.isfinite(value) and not tensors[0].dtype.is_floating_point:
+        value = (
+            value
+            if tensors[0].is_complex()
+            else bool(value)
+            if tensors[0].dtype is torch.bool
+            else int(value)
+        )
+    dtype = torch.float64 if isinstance(value, float) else None
     return (*tensors, torch.tensor(value, dtype=dtype)), {}
 
 

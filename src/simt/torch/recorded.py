@@ -9,10 +9,11 @@ addresses.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import pickle
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
@@ -26,7 +27,7 @@ from simt.cache import cache_directory, used, write_whole
 from simt.gpu.module import Launcher
 
 from .gpus import SimulatedGpu, view
-from .triton_driver import loaded
+from .triton_driver import PACKED, loaded
 
 _POINTER = struct.Struct("<Q")
 _PLAIN = (torch.dtype, torch.layout, torch.memory_format, torch.device, torch.Size, str, type(None))
@@ -47,6 +48,7 @@ class Result(NamedTuple):
 class Launched(NamedTuple):
     """A launch. arguments: its parameter block. pointers: where in it addresses are, each with the number of
     what they point into (the operator's tensors, then the memory that it takes) and the bytes from there.
+    numbers: where the value of a tensor of the host is, its format, and the number of the tensor.
     """
 
     text: str
@@ -59,6 +61,7 @@ class Launched(NamedTuple):
     cooperative: bool
     arguments: bytes
     pointers: tuple[tuple[int, int, int], ...]
+    numbers: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass
@@ -91,6 +94,8 @@ class Recorded:
                 arguments = bytearray(launched.arguments)
                 for at, number, bytes_after in launched.pointers:
                     _POINTER.pack_into(arguments, at, places[number] + bytes_after)
+                for at, form, number in launched.numbers:
+                    struct.pack_into(form, arguments, at, tensors[number].item())
                 gpu.launch(launcher, bytes(arguments))
         finally:
             gpu.annotation = before
@@ -123,6 +128,62 @@ class Recorded:
         )
 
 
+def followed(
+    gpu: SimulatedGpu,
+    code: Callable[[list[torch.Tensor]], Any],
+    name: str,
+    returned: Sequence[int | None],
+    tensors: list[torch.Tensor],
+) -> tuple[Any, Recorded | None]:
+    """The results of compiled code, and the record of what it did, if all of that is known.
+
+    returned: for each result, which of the tensors it is.
+    """
+    results, recorder = _follow(gpu, code, tensors)
+    hosts = [number for number, tensor in enumerate(tensors) if tensor.device.type == "cpu"]
+    if recorder.is_whole and hosts:
+        recorder.is_whole = len(hosts) == 1 and _find_number(gpu, code, tensors, hosts[0], recorder)
+    return results, recorder.finished(name, results, returned)
+
+
+def _follow(
+    gpu: SimulatedGpu, code: Callable[[list[torch.Tensor]], Any], tensors: list[torch.Tensor]
+) -> tuple[Any, Recorder]:
+    gpu.recorder = recorder = Recorder(tensors)
+    try:
+        return code(tensors), recorder
+    finally:
+        gpu.recorder = None
+
+
+def _find_number(
+    gpu: SimulatedGpu,
+    code: Callable[[list[torch.Tensor]], Any],
+    tensors: list[torch.Tensor],
+    at: int,
+    recorder: Recorder,
+) -> bool:
+    """Finds where launches take the value of a tensor of the host: what differs with another value, without
+    running anything. False if that does not tell.
+    """
+    value = tensors[at].item()
+    if isinstance(value, complex):
+        return False
+    another = not value if isinstance(value, bool) else value + 1 if math.isfinite(value) else 1.0
+    other = [*tensors]
+    other[at] = torch.tensor(another, dtype=tensors[at].dtype)
+    if other[at].item() == value:
+        return False
+    gpu.capture = []
+    try:
+        _, again = _follow(gpu, code, other)
+    except RuntimeError:  # it waits for the device
+        return False
+    finally:
+        gpu.capture = None
+    return again.is_whole and recorder.compare(again, at, value, other[at].item())
+
+
 class Recorder:
     """Follows a call of compiled code. tensors: the operator's."""
 
@@ -130,17 +191,22 @@ class Recorder:
         self._tensors = [(tensor.data_ptr(), _span(tensor)) for tensor in tensors]
         self._blocks: list[tuple[int, int]] = []
         self._launches: list[Launched] = []
-        self.is_whole = _are_apart(self._tensors)
+        self._layouts: list[Sequence[tuple[int, str]]] = []
+        self.is_whole = _are_apart(
+            [span for span, tensor in zip(self._tensors, tensors, strict=True) if not _is_number(tensor)]
+        )
         """Whether all that was done is known. Others set it to False where they do something else."""
 
     def allocated(self, address: int, nbytes: int) -> None:
         """Memory for a tensor was taken."""
         self._blocks.append((address, nbytes))
 
-    def launched(self, launcher: Launcher, arguments: bytes, addresses: Sequence[int]) -> None:
-        """A kernel was launched. addresses: where in its arguments they are."""
+    def launched(self, launcher: Launcher, arguments: bytes, layout: Sequence[tuple[int, str]]) -> None:
+        """A kernel was launched. layout: where its arguments are, and their types."""
         pointers = []
-        for at in addresses:
+        for at, kind in layout:
+            if kind[0] != "*":
+                continue
             (address,) = _POINTER.unpack_from(arguments, at)
             if not address:  # of scratch memory that the kernel does not need
                 continue
@@ -149,6 +215,7 @@ class Recorder:
                 self.is_whole = False
                 return
             pointers.append((at, *found))
+        self._layouts.append(layout)
         kernel, image = launcher.kernel, launcher.kernel.module.image
         self._launches.append(
             Launched(
@@ -164,6 +231,33 @@ class Recorder:
                 tuple(pointers),
             )
         )
+
+    def compare(self, again: Recorder, tensor: int, value: float, other: float) -> bool:
+        """Notes which numbers are the value of a tensor of the host, given what was done with another value.
+        False if that is not clear.
+        """
+        if len(self._launches) != len(again._launches):
+            return False
+        taken = 0
+        for number, (first, second) in enumerate(zip(self._launches, again._launches, strict=True)):
+            if first._replace(arguments=b"") != second._replace(arguments=b""):
+                return False
+            found = []
+            for at, kind in self._layouts[number]:
+                if kind[0] == "*" or kind not in PACKED:
+                    continue
+                form = "<" + PACKED[kind]
+                was, became = (struct.unpack_from(form, x.arguments, at)[0] for x in (first, second))
+                if was == became:
+                    continue
+                if (was, became) != tuple(
+                    struct.unpack(form, struct.pack(form, x))[0] for x in (value, other)
+                ):
+                    return False
+                found.append((at, form, tensor))
+            self._launches[number] = first._replace(numbers=tuple(found))
+            taken += len(found)
+        return taken > 0
 
     def finished(self, name: str, outputs: Any, returned: Sequence[int | None]) -> Recorded | None:
         """The record, if all that was done is known. outputs: of the operator. returned: for each, which of
@@ -204,6 +298,10 @@ class Recorder:
             if first <= address < first + nbytes:
                 return number, address - first
         return None
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == "cpu" and not tensor.dim()
 
 
 def _is_plain(output: Any) -> bool:

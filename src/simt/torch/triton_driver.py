@@ -27,7 +27,7 @@ from simt.gpu.triton_kernel import descriptor_arguments
 
 from . import gpus
 
-_PACKED = {
+PACKED = {
     **{"i1": "b", "u1": "B", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"},
     **{"i64": "q", "u64": "Q", "fp32": "f", "f32": "f", "fp64": "d"},
 }
@@ -147,8 +147,8 @@ class KernelLauncher:
             if len(self._launchers) > 256:
                 self._launchers.clear()
             self._launchers[key] = launcher
-        kept = keeps if any(kept is not None for kept in keeps) else None
-        found.launch(launcher, block, kept, self._pointers(function, kinds))
+        scratch = keeps if any(kept is not None for kept in keeps) else None
+        found.launch(launcher, block, scratch, self._layout(function, kinds))
         if leave is not None:
             leave(launch_metadata)
 
@@ -181,11 +181,11 @@ class KernelLauncher:
             yield kind, _number(kind, value)
 
     @staticmethod
-    def _pointers(function: Kernel, kinds: list[str]) -> list[int] | None:
-        """Where in the parameter block addresses are; None if they are parts of descriptors too."""
+    def _layout(function: Kernel, kinds: list[str]) -> list[tuple[int, str]] | None:
+        """Where in the parameter block arguments are, and their types; None if there are descriptors."""
         if "map" in kinds:
             return None
-        return [p.offset for p, kind in zip(function.parameters, kinds, strict=True) if kind[0] == "*"]
+        return [(p.offset, kind) for p, kind in zip(function.parameters, kinds, strict=True)]
 
     def _packed(self, function: Kernel, kinds: list[str], numbers: list[Any]) -> bytes:
         parameters = function.parameters
@@ -201,8 +201,8 @@ class KernelLauncher:
             elif kind == "map":
                 raw = value.tobytes()
                 block[parameter.offset : parameter.offset + len(raw)] = raw
-            elif kind in _PACKED:
-                struct.pack_into("<" + _PACKED[kind], block, parameter.offset, value)
+            elif kind in PACKED:
+                struct.pack_into("<" + PACKED[kind], block, parameter.offset, value)
             else:
                 raw = scalar(value, kind).tobytes()
                 block[parameter.offset : parameter.offset + len(raw)] = raw
