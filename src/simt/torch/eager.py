@@ -561,7 +561,7 @@ def _view(op: Any) -> Callable[..., Any]:
     return view
 
 
-def _apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that Dynamo leaves alone: where a compiled program goes on in Python, it would compile what
     operators call here.
     """
@@ -613,7 +613,7 @@ def install(type: str) -> None:
             return
         if name not in done:
             done.add(name)
-            library.impl(op, _apart(function), key)
+            library.impl(op, apart(function), key)
 
     for name, function in _SPECIAL.items():
         add(name, function)
@@ -636,7 +636,7 @@ def install(type: str) -> None:
                 add(name, _kernel(_operator(name)))
             except (AttributeError, RuntimeError):
                 continue
-    rest.fallback(_apart(_fallback), key)
+    rest.fallback(apart(_fallback), key)
     _libraries.extend((library, rest))
     if len(_libraries) == 2:
         host = Library("aten", "IMPL")
