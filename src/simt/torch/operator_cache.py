@@ -27,11 +27,9 @@ from triton import knobs
 from . import gpus
 from .inductor import DECOMPOSED, configure
 from .operators import DECOMPOSITIONS, IN_PLACE
-from .recorded import Recorded, followed, keep, place_of, read
+from .recorded import ALIGNMENT, Recorded, followed, keep, place_of, read
 
 aten = torch.ops.aten
-_ALIGNMENT = 16
-"""Bytes at which Inductor assumes that tensors begin."""
 _TRIALS = 3
 """How often what an operator does is recorded, until it is known."""
 _HOST: Any = object()
@@ -120,7 +118,7 @@ class OperatorCache:
                         device = where
                 elif leaf.dim():
                     where = None  # moved to the device
-                offset = leaf.storage_offset() * leaf.element_size() % _ALIGNMENT
+                offset = leaf.storage_offset() * leaf.element_size() % ALIGNMENT
                 key.append((leaf.dtype, leaf.shape, leaf.stride(), offset, where))
                 tensors.append(leaf)
             elif isinstance(leaf, torch.device):
@@ -368,7 +366,7 @@ def _moved(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
 def _fake(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
     """A tensor without values of the same layout."""
     at = there if tensor.device.type != "cpu" or tensor.dim() else torch.device("cpu")
-    offset = tensor.storage_offset() * tensor.element_size() % _ALIGNMENT // tensor.element_size()
+    offset = tensor.storage_offset() * tensor.element_size() % ALIGNMENT // tensor.element_size()
     made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=at)
     if not offset:
         return made

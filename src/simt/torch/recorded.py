@@ -29,6 +29,8 @@ from simt.gpu.module import Launcher
 from .gpus import SimulatedGpu, view
 from .triton_driver import PACKED, loaded
 
+ALIGNMENT = 16
+"""Bytes at which Inductor assumes that tensors begin."""
 _POINTER = struct.Struct("<Q")
 _PLAIN = (torch.dtype, torch.layout, torch.memory_format, torch.device, torch.Size, str, type(None))
 _NUMBERS = (bool, int, float, complex)
@@ -141,9 +143,35 @@ def followed(
     """
     results, recorder = _follow(gpu, code, tensors)
     hosts = [number for number, tensor in enumerate(tensors) if tensor.device.type == "cpu"]
-    if recorder.is_whole and hosts:
+    outputs: Any = results
+    if recorder.is_whole and not recorder.is_clear and not hosts and all(t.numel() for t in tensors):
+        found = _without_effect(gpu, code, [_stand_in(gpu, tensor) for tensor in tensors])
+        if found is None:
+            return results, None
+        outputs, recorder = found
+    elif recorder.is_whole and hosts:
         recorder.is_whole = len(hosts) == 1 and _find_number(gpu, code, tensors, hosts[0], recorder)
-    return results, recorder.finished(name, results, returned)
+    return results, recorder.finished(name, outputs, returned)
+
+
+def _without_effect(
+    gpu: SimulatedGpu, code: Callable[[list[torch.Tensor]], Any], tensors: list[torch.Tensor]
+) -> tuple[Any, Recorder] | None:
+    """What compiled code would do, without launches; None if it cannot do without."""
+    gpu.capture = []
+    try:
+        return _follow(gpu, code, tensors)
+    except RuntimeError:  # it waits for the device
+        return None
+    finally:
+        gpu.capture = None
+
+
+def _stand_in(gpu: SimulatedGpu, tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the same layout in memory of its own."""
+    shift = tensor.storage_offset() * tensor.element_size() % ALIGNMENT
+    flat = gpu.storage(shift + _span(tensor), tensor.device.type)
+    return view(flat, tensor.dtype, tensor.shape, tensor.stride(), shift // tensor.element_size())
 
 
 def _follow(
@@ -174,13 +202,10 @@ def _find_number(
     other[at] = torch.tensor(another, dtype=tensors[at].dtype)
     if other[at].item() == value:
         return False
-    gpu.capture = []
-    try:
-        _, again = _follow(gpu, code, other)
-    except RuntimeError:  # it waits for the device
+    found = _without_effect(gpu, code, other)
+    if found is None:
         return False
-    finally:
-        gpu.capture = None
+    _, again = found
     return again.is_whole and recorder.compare(again, at, value, other[at].item())
 
 
@@ -192,9 +217,11 @@ class Recorder:
         self._blocks: list[tuple[int, int]] = []
         self._launches: list[Launched] = []
         self._layouts: list[Sequence[tuple[int, str]]] = []
-        self.is_whole = _are_apart(
+        self.is_clear = _are_apart(
             [span for span, tensor in zip(self._tensors, tensors, strict=True) if not _is_number(tensor)]
         )
+        """Whether an address tells which tensor is meant."""
+        self.is_whole = True
         """Whether all that was done is known. Others set it to False where they do something else."""
 
     def allocated(self, address: int, nbytes: int) -> None:
@@ -212,7 +239,7 @@ class Recorder:
                 continue
             found = self._place(address)
             if found is None:
-                self.is_whole = False
+                self.is_whole &= not self.is_clear  # of tensors that overlap, it does not matter
                 return
             pointers.append((at, *found))
         self._layouts.append(layout)
@@ -264,7 +291,7 @@ class Recorder:
         its tensors it is.
         """
         shape = _CONTAINERS.get(type(outputs))
-        if not self.is_whole or shape is None:
+        if not self.is_whole or not self.is_clear or shape is None:
             return None
         results: list[Result | int | None] = []
         for output, which in zip([outputs] if shape is torch.Tensor else outputs, returned, strict=True):
