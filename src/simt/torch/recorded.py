@@ -340,7 +340,7 @@ def _span(tensor: torch.Tensor) -> int:
     if tensor.device.type == "cpu" or not tensor.numel():
         return 0
     last: int = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    return (1 + last) * tensor.element_size()
+    return (1 + last) * int(tensor.element_size())
 
 
 def _are_apart(tensors: Sequence[tuple[int, int]]) -> bool:
