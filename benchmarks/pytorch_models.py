@@ -172,6 +172,7 @@ def main() -> None:
 def run(name: str, way: str, caches: str) -> dict[str, Any]:
     """A part in a process of its own, with caches in a folder."""
     places = {"TORCHINDUCTOR_CACHE_DIR": f"{caches}/inductor", "TRITON_CACHE_DIR": f"{caches}/triton"}
+    places["SIMT_CACHE"] = f"{caches}/simt"
     found = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, name, "--part", way],
         env={**os.environ, **places},

@@ -86,7 +86,7 @@ struct Context {
   /// What %clock reads: cycles, or, without timing, the number of instructions executed.
   uint64_t now() const { return ticks ? ++*ticks : cycle; }
   /// In shared::cluster addresses: what names the CTA of rank 0, and where the CTA's own memory begins.
-  uint32_t first_rank = 1;
+  uint32_t first_rank = 2;
   uint64_t own_shared = 0;
   bool concurrent = false;  ///< other host threads are executing CTAs of this grid
   bool yield = false;       ///< set by a Control::Yield op whose wait did not succeed

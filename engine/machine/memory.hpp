@@ -22,8 +22,8 @@ inline bool is_local(uint64_t address) {
 inline bool is_shared(uint64_t address) {
   return address >> 32 == 7;
 }
-/// For shared::cluster addresses: bits 24 and up name the CTA. PTX: its rank in the cluster plus 1, or 0 for
-/// the CTA's own memory. Machine code: its rank.
+/// For shared::cluster addresses: bits 24 and up name the CTA. PTX: its rank in the cluster plus 2, or 0 for
+/// the CTA's own memory. Machine code: its rank. Bit 24 tells the two CTAs of a pair apart.
 constexpr uint32_t rank_shift = 24;
 /// The largest offset in a CTA's shared memory.
 constexpr uint64_t own_shared = (uint64_t{1} << rank_shift) - 1;

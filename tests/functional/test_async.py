@@ -471,6 +471,33 @@ def test_a_cluster_barrier_in_two_halves() -> None:
         assert (out[cta] == expected).all()
 
 
+@ptx_only("machine code of sm_100 is not executed")
+def test_clearing_bit_24_names_the_first_cta_of_a_pair() -> None:
+    """As CUTLASS's and Triton's programs for pairs of CTAs do with the address of a variable."""
+    text = """
+    .version 8.7
+    .target sm_100a
+    .address_size 64
+    .visible .entry k(.param .b64 out)
+    .reqnctapercluster 4, 1, 1
+    {
+      .shared .b32 value; .reg .b64 %o; .reg .b32 %r, %a, %b, %v, %i, %n, %m; .reg .pred %p, %odd;
+      ld.param.b64 %o, [out]; mov.u32 %r, %cluster_ctarank; mov.u32 %a, value; and.b32 %b, %a, 0xfeffffff;
+      setp.eq.u32 %p, %r, 9; @%p tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
+      getctarank.shared::cluster.u32 %n, %a; getctarank.shared::cluster.u32 %m, %b;
+      st.shared.u32 [value], 100; barrier.cluster.arrive; barrier.cluster.wait;
+      and.b32 %v, %r, 1; setp.eq.u32 %odd, %v, 1; mov.u32 %i, %tid.x; setp.eq.and.u32 %odd, %i, 0, %odd;
+      add.u32 %v, %r, 7; @%odd st.shared::cluster.u32 [%b], %v;
+      barrier.cluster.arrive; barrier.cluster.wait;
+      ld.shared.u32 %v, [%a]; mad.wide.u32 %o, %r, 12, %o; st.global.u32 [%o], %v;
+      st.global.u32 [%o+4], %n; st.global.u32 [%o+8], %m; ret;
+    }
+    """
+    out = np.zeros((4, 3), U32)
+    Device(text).run("k", out, grid=(4, 1, 1), block=(32, 1, 1))
+    assert out.tolist() == [[8, 0, 0], [100, 1, 0], [10, 2, 2], [100, 3, 2]]
+
+
 def test_bulk_reduction_within_a_cluster() -> None:
     text = """
     .visible .entry k(.param .b64 out)

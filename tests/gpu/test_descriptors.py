@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import simt
+from simt import _engine
 from simt.errors import LaunchError
+from simt.gpu.triton_kernel import descriptor_arguments
 
 pytest.importorskip("triton", reason="needs Triton")
 TensorDescriptor = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
@@ -58,6 +61,21 @@ def test_a_descriptor_that_no_tensor_map_can_hold() -> None:
     bad.strides = [65, 1]
     with pytest.raises(LaunchError, match=r"copy_tile.*stride of dimension 1 is 130 bytes"):
         device.triton(kernels.copy_tile)[1, 1](good, bad, 64, 64)
+
+
+def test_an_im2col_descriptor_lists_the_innermost_dimension_first() -> None:
+    value = SimpleNamespace(
+        shape=[2, 9, 7, 64], strides=[9 * 7 * 64, 7 * 64, 64, 1], element_strides=[1, 2, 3, 1],
+        pixel_box_lower_corner=[-1, -2], pixel_box_upper_corner=[1, 0],
+    )  # fmt: skip
+    layout = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [16, 64], "is_im2col": True}
+    found = descriptor_arguments(value, 1 << 36, layout, "kernel")
+    expected = _engine.functional.encode_tensor_map(
+        6, 1 << 36, [64, 7, 9, 2], [128, 896, 8064], [64, 16], [1, 3, 2, 1], swizzle=3,
+        corners=([-2, -1], [0, 1]),
+    )  # fmt: skip
+    assert found[0].tobytes() == expected
+    assert found[1:] == [*value.shape, *value.strides]
 
 
 @pytest.mark.parametrize("code", ["ptx", "sass"])

@@ -62,7 +62,7 @@ def scaled_instruction(
 def here(count: int) -> str:
     """Adds where the kernel's shared memory begins to descriptors %v0, ..., and %v1 (0: %v0 alone)."""
     last = 1 if count == 0 else count
-    return "mov.u64 %from, room; shr.u64 %from, %from, 4;" + "".join(
+    return "mov.u64 %from, room; and.b64 %from, %from, 0x3ffff; shr.u64 %from, %from, 4;" + "".join(
         f"add.u64 %v{i}, %v{i}, %from;" for i in range(last)
     )
 

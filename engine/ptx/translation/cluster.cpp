@@ -25,7 +25,7 @@ void run_ctarank(Context& c, const Op& op) {
   uint32_t result[warp_lanes];
   for (uint32_t i = 0; i < warp_lanes; ++i) {
     const auto rank = static_cast<uint32_t>(a[i] >> window::rank_shift & 0xff);
-    result[i] = rank ? rank - 1 : c.cta->rank();
+    result[i] = rank ? rank - c.first_rank : c.cta->rank();
   }
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }

@@ -43,6 +43,14 @@ void run_parameter_address(Context& c, const Op& op) {
   splat<uint64_t>(c, op.destination, c.grid->parameter_address() + static_cast<uint64_t>(op.immediate));
 }
 
+/// The address of a shared variable that names the CTA.
+template <class T>
+void run_named_shared_address(Context& c, const Op& op) {
+  const auto address = static_cast<uint64_t>(op.immediate);
+  splat<T>(c, op.destination,
+           static_cast<T>((address & ~window::own_shared) + c.in_cta(address, c.cta->rank())));
+}
+
 /// Converts a .param address to a generic one, or back if `immediate` is set.
 void run_convert_parameter_address(Context& c, const Op& op) {
   const uint64_t base = c.grid->parameter_address(), add = op.immediate ? -base : base;
@@ -157,6 +165,15 @@ void emit_address(Translation& t, const ptx::Operand& operand, Place destination
   }
   uint64_t address = t.variable_address(operand);
   if (generic && v.space == Space::Shared) address += window::shared;
+  // Programs for pairs of CTAs clear bit 24 of an address, as on hardware, to name the first CTA of the pair.
+  const auto& mnemonics = t.module().mnemonics;
+  if (v.space == Space::Shared &&
+      std::any_of(mnemonics.begin(), mnemonics.end(), [](const auto& m) { return m.has("cta_group::2"); })) {
+    Op& op = t.emit(bytes == 8 ? run_named_shared_address<uint64_t> : run_named_shared_address<uint32_t>);
+    op.destination = destination;
+    op.immediate = static_cast<int64_t>(address);
+    return;
+  }
   emit_move(t, destination, t.constant(address, bytes), bytes);
 }
 
@@ -206,7 +223,8 @@ void run_isspacep(Context& c, const Op& op) {
       c,
       [&](uint64_t a) {
         const bool shared = window::is_shared(a), local = window::is_local(a);
-        const bool own = shared && ((a & 0xffffffffu) >> window::rank_shift) == 0;
+        const uint64_t named = (a & 0xffffffffu) >> window::rank_shift;
+        const bool own = shared && (named == 0 || named == c.cta->rank() + c.first_rank);
         const bool parameter = a >= begin && a < end;
         return kind == 0   ? a >= window::global && !constants.hold(a)
                : kind == 1 ? own

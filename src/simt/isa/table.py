@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -236,6 +236,7 @@ def load_table(path: str | Path) -> OpcodeTable:
     return _finish(_parse(Path(path)))
 
 
+@cache
 def table_for(sm_version: int) -> tuple[OpcodeTable, str | None]:
     """The table of an SM version (70, 80, ...), and a warning if there is none and the nearest is used."""
     tables = builtin_tables()

@@ -7,10 +7,11 @@ them, so nothing is replaced; what they do not do raises an error that names the
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -237,6 +238,7 @@ class Graph:
 
     def __init__(self, keep_graph: bool = False) -> None:
         self._work: list[tuple[Any, ...]] = []
+        self._memory: list[gpus.Block] = []
         self._gpu: gpus.SimulatedGpu | None = None
         self._pool: Any = None
 
@@ -246,11 +248,11 @@ class Graph:
             raise RuntimeError("a graph is being captured already")
         self._stream = found.stream_of(found.stream)
         self._pool = pool or (0, id(self))
-        found.capture = []
+        found.capture, found.captured = [], self._memory
 
     def capture_end(self) -> None:
         assert self._gpu is not None and self._gpu.capture is not None
-        self._work, self._gpu.capture = self._gpu.capture, None
+        self._work, self._gpu.capture, self._gpu.captured = self._gpu.capture, None, None
 
     def instantiate(self) -> None:
         """There is nothing to prepare."""
@@ -266,7 +268,7 @@ class Graph:
             act(*arguments)
 
     def reset(self) -> None:
-        self._work = []
+        self._work, self._memory = [], []
 
     def pool(self) -> Any:
         return self._pool
@@ -395,6 +397,58 @@ def _sleep(cycles: int) -> None:
     raise NotImplementedError("simt.torch: torch.cuda._sleep")
 
 
+class Nvtx:
+    """`torch._C._nvtx`: ranges of the program on the current device, which `capture_range` chooses from."""
+
+    _open: ClassVar[list[tuple[gpus.SimulatedGpu, str]]] = []
+    _started: ClassVar[dict[int, tuple[gpus.SimulatedGpu, str]]] = {}
+    _numbers = itertools.count(1)
+
+    @classmethod
+    def rangePushA(cls, message: str) -> int:
+        cls._open.append(cls._begin(message))
+        return len(cls._open) - 1
+
+    @classmethod
+    def rangePop(cls) -> int:
+        if cls._open:
+            cls._end(*cls._open.pop())
+        return len(cls._open)
+
+    @classmethod
+    def rangeStartA(cls, message: str) -> int:
+        number = next(cls._numbers)
+        cls._started[number] = cls._begin(message)
+        return number
+
+    @classmethod
+    def rangeEnd(cls, number: int) -> None:
+        if number in cls._started:
+            cls._end(*cls._started.pop(number))
+
+    @staticmethod
+    def markA(message: str) -> None:
+        """A point in time of the host, of which there is none here."""
+
+    @classmethod
+    def deviceRangeStart(cls, message: str, stream: int) -> int:
+        return cls.rangeStartA(message)
+
+    @classmethod
+    def deviceRangeEnd(cls, number: int, stream: int) -> None:
+        cls.rangeEnd(number)
+
+    @staticmethod
+    def _begin(message: str) -> tuple[gpus.SimulatedGpu, str]:
+        found = gpus.gpu_of()
+        found.gpu.open_range(message)
+        return found, message
+
+    @staticmethod
+    def _end(found: gpus.SimulatedGpu, message: str) -> None:
+        found.gpu.close_range(message)
+
+
 def _broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:
     return [tensor.to(torch.device("cuda", device)) for device in devices]
 
@@ -496,6 +550,7 @@ def install() -> None:
         setattr(cuda, name, getattr(graphs, name))
     torch.Stream, torch.Event = AnyStream, AnyEvent
     cuda._cudart = Runtime
+    cuda.nvtx._nvtx = names["_nvtx"] = Nvtx
     cuda._exchange_device = _exchange_device
     cuda._maybe_exchange_device = _maybe_exchange_device
     cuda._CudaDeviceProperties = Properties

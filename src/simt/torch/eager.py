@@ -129,13 +129,7 @@ def renamed(tensor: torch.Tensor, type: str) -> torch.Tensor:
     """The same elements under the other name of its device, "cuda" or "simt"."""
     storage = tensor.untyped_storage()
     flat = gpus.wrapped(storage.data_ptr(), storage.nbytes(), type, tensor.device.index, storage)
-    return empty_like_storage(flat, tensor)
-
-
-def empty_like_storage(flat: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A tensor of the layout of `like` in the storage of bytes."""
-    made = flat if like.dtype is torch.uint8 else flat.view(like.dtype)
-    return aten.as_strided.default.redispatch(_CPU, made, like.shape, like.stride(), like.storage_offset())
+    return gpus.view(flat, tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def empty_strided(
@@ -158,13 +152,7 @@ def empty_strided(
             last = 0
             break
         last += (n - 1) * s
-    flat = found.storage(last * dtype.itemsize, type)
-    if dtype is not torch.uint8:
-        flat = aten.view.dtype.redispatch(_COMPOSITE, flat, dtype)
-    return aten.as_strided.default.redispatch(_CPU, flat, size, stride, 0)
-
-
-_COMPOSITE = DispatchKeySet(DispatchKey.CPU)
+    return gpus.view(found.storage(last * dtype.itemsize, type), dtype, size, stride, 0)
 
 
 def empty(
@@ -573,7 +561,7 @@ def _view(op: Any) -> Callable[..., Any]:
     return view
 
 
-def _apart(function: Callable[..., Any]) -> Callable[..., Any]:
+def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that Dynamo leaves alone: where a compiled program goes on in Python, it would compile what
     operators call here.
     """
@@ -625,7 +613,7 @@ def install(type: str) -> None:
             return
         if name not in done:
             done.add(name)
-            library.impl(op, _apart(function), key)
+            library.impl(op, apart(function), key)
 
     for name, function in _SPECIAL.items():
         add(name, function)
@@ -648,7 +636,7 @@ def install(type: str) -> None:
                 add(name, _kernel(_operator(name)))
             except (AttributeError, RuntimeError):
                 continue
-    rest.fallback(_apart(_fallback), key)
+    rest.fallback(apart(_fallback), key)
     _libraries.extend((library, rest))
     if len(_libraries) == 2:
         host = Library("aten", "IMPL")

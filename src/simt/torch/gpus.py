@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch._C import DispatchKey, DispatchKeySet
 
 from simt import _engine
 from simt.errors import LaunchError, SimtError
@@ -27,6 +30,9 @@ from simt.gpu.stream import Stream
 from simt.options import DEFAULT_GPU
 from simt.run.session import QueuedTransfer
 
+if TYPE_CHECKING:
+    from .recorded import Recorder
+
 FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 40
 """Start of device 0's memory, and distance between the memories of devices."""
 _MAP_FIXED_NOREPLACE = 0x100000
@@ -36,29 +42,16 @@ DEVICE_TYPES = {"cpu": 1, "cuda": 2, "simt": 12}
 """DLPack's numbers of device types: kDLCPU, kDLCUDA, and kDLExtDev, which is PyTorch's PrivateUse1."""
 
 
-_LENT = np.dtype(
-    [
-        ("major", "<u4"),
-        ("minor", "<u4"),
-        ("context", "<u8"),
-        ("deleter", "<u8"),
-        ("flags", "<u8"),
-        ("data", "<u8"),
-        ("device_type", "<i4"),
-        ("device_id", "<i4"),
-        ("dimensions", "<i4"),
-        ("type", "<u4"),
-        ("shape", "<u8"),
-        ("strides", "<u8"),
-        ("offset", "<u8"),
-        ("size", "<i8"),
-        ("stride", "<i8"),
-    ]
-)
-"""`DLManagedTensorVersioned` of dlpack.h 1.0, and the only size and stride."""
+_LENT = struct.Struct("<IIQQQQiiiIQQQqq")
+"""`DLManagedTensorVersioned` of dlpack.h 1.0, and the only size and stride: major and minor version, context,
+deleter, flags, data, type and number of the device, dimensions, type, addresses of sizes and strides, offset.
+"""
+_WORDS = _LENT.size // 4
 _BYTES = 1 | 8 << 8 | 1 << 16
 """Unsigned integers of 8 bits, one lane."""
 _MANY = 4096
+_CPU = DispatchKeySet(DispatchKey.CPU)
+"""Kernels that do not look at elements, and so serve every device."""
 _COPIES = {
     "host_to_device": "Memcpy HtoD",
     "device_to_host": "Memcpy DtoH",
@@ -69,7 +62,7 @@ _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype, _capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _INCREMENT = ctypes.cast(ctypes.CDLL(None).sem_post, ctypes.c_void_p).value
 """What PyTorch calls with the address of what it gives back. It comes from any thread, and while errors are
-raised, so it must not be Python: a semaphore's count is a number that is incremented, here `major`."""
+raised, so it must not be Python: a semaphore's count is a number that is incremented, here the version."""
 
 
 class _Lent:
@@ -77,7 +70,9 @@ class _Lent:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tables: list[Any] = []
+        self._tables: list[npt.NDArray[np.uint32]] = []
+        self._rows: list[memoryview] = []
+        self._used: list[int] = []
         self._keeps: list[list[Any]] = []
         self._places: list[int] = []
         self._free: list[tuple[int, int]] = []
@@ -89,20 +84,24 @@ class _Lent:
                 self._grow()
             table, row = self._free.pop()
             self._keeps[table][row] = keeps
-        place = self._places[table] + row * _LENT.itemsize
-        self._tables[table][row] = (
+            self._used[table] = max(self._used[table], row + 1)
+        place = self._places[table] + row * _LENT.size
+        _LENT.pack_into(
+            self._rows[table], row * _LENT.size,
             1, 0, 0, _INCREMENT, 0, address, device_type, index, 1, _BYTES,
-            place + _SIZE, place + _STRIDE, 0, nbytes, 1,
+            place + _LENT.size - 16, place + _LENT.size - 8, 0, nbytes, 1,
         )  # fmt: skip
         return place
 
     def _grow(self) -> None:
-        table = np.zeros(_MANY, _LENT)
-        self._tables.append(table)
+        table = np.zeros(_MANY * _WORDS, np.uint32)
+        self._tables.append(table[::_WORDS])
+        self._rows.append(table.data.cast("B"))
+        self._used.append(0)
         self._keeps.append([None] * _MANY)
         self._places.append(int(table.ctypes.data))
         number = len(self._tables) - 1
-        self._free.extend((number, row) for row in range(_MANY))
+        self._free.extend((number, row) for row in reversed(range(_MANY)))
 
     def sweep(self) -> None:
         """Lets go of what PyTorch has given back."""
@@ -113,15 +112,14 @@ class _Lent:
         dropped = []
         with self._lock:
             for number, table in enumerate(self._tables):
-                for row in np.flatnonzero(table["major"] == 2).tolist():
-                    table["major"][row] = 0
+                for row in (table[: self._used[number]] == 2).nonzero()[0].tolist():
+                    table[row] = 0
                     dropped.append(self._keeps[number][row])
                     self._keeps[number][row] = None
                     self._free.append((number, row))
         return dropped
 
 
-_SIZE, _STRIDE = (_LENT.fields[name][1] for name in ("size", "stride"))  # type: ignore[index]
 _lent = _Lent()
 
 
@@ -132,7 +130,17 @@ def wrapped(address: int, nbytes: int, type: str, index: int, keeps: Any) -> tor
     return tensor
 
 
-class _Block:
+def view(
+    flat: torch.Tensor, dtype: torch.dtype, size: Sequence[int], stride: Sequence[int], offset: int
+) -> torch.Tensor:
+    """Bytes of a device as a tensor of this type and layout. stride, offset: in elements."""
+    if dtype is not torch.uint8:
+        flat = torch.ops.aten.view.dtype.redispatch(_CPU, flat, dtype)
+    found: torch.Tensor = torch.ops.aten.as_strided.default.redispatch(_CPU, flat, size, stride, offset)
+    return found
+
+
+class Block:
     """Device memory that is given back when nothing refers to it."""
 
     __slots__ = ("address", "gpu", "nbytes")
@@ -193,6 +201,10 @@ class SimulatedGpu:
         """Handle of the current stream."""
         self.capture: list[tuple[Any, ...]] | None = None
         """What a graph that is being captured launches."""
+        self.captured: list[Block] | None = None
+        """The memory that it takes, which is its own as long as it lasts."""
+        self.recorder: Recorder | None = None
+        """What follows the operator that is running."""
         self.host_operators: dict[str, int] = {}
         """Operators that were executed on the host, with how often."""
         self.annotation = ""
@@ -203,16 +215,31 @@ class SimulatedGpu:
 
     def storage(self, nbytes: int, type: str) -> torch.Tensor:
         """New bytes on this device. Raises OutOfMemoryError as PyTorch does."""
+        return self.tensor(self.block(nbytes), nbytes, type)
+
+    def block(self, nbytes: int) -> Block:
+        """New memory on this device, given back when nothing refers to it. Raises OutOfMemoryError."""
         size = max(_GRANULE, -(-nbytes // _GRANULE) * _GRANULE)
-        _lent.sweep()
         with self._lock:
+            # What PyTorch has given back is looked for when it matters: for memory, or for the peak.
+            if not self._free.get(size) or self.current + size > self.peak:
+                _lent.sweep()
             kept = self._free.get(size)
             address = kept.pop() if kept else self._allocate(size)
             self.current += size
             self.allocations += 1
             self.blocks += 1
             self.peak = max(self.peak, self.current)
-        return wrapped(address, nbytes, type, self.index, _Block(self, address, size))
+        found = Block(self, address, size)
+        if self.captured is not None:
+            self.captured.append(found)
+        if self.recorder is not None:
+            self.recorder.allocated(address, nbytes)
+        return found
+
+    def tensor(self, block: Block, nbytes: int, type: str) -> torch.Tensor:
+        """A block as bytes."""
+        return wrapped(block.address, nbytes, type, self.index, block)
 
     def _allocate(self, size: int) -> int:
         try:
@@ -243,7 +270,7 @@ class SimulatedGpu:
         with self._lock:
             self.current -= size
             self.blocks -= 1
-            if self.capture is not None or self.gpu.queued:
+            if self.gpu.queued:
                 self._late.append((address, size))
             else:
                 self._free.setdefault(size, []).append(address)
@@ -302,6 +329,7 @@ class SimulatedGpu:
         """Runs everything that is queued. Raises RuntimeError while a graph is captured."""
         if self.capture is not None:
             raise RuntimeError("operation not permitted when stream is capturing")
+        self.not_recorded()
         self.gpu.synchronize()
         if self._late:
             with self._lock:
@@ -309,8 +337,22 @@ class SimulatedGpu:
                     self._free.setdefault(size, []).append(address)
                 self._late.clear()
 
-    def launch(self, launcher: Launcher, block: bytes, keeps: Any = None) -> None:
-        """Launches a kernel in the stream of its launcher, or records it in the graph that is captured."""
+    def launch(
+        self,
+        launcher: Launcher,
+        block: bytes,
+        keeps: Any = None,
+        layout: Sequence[tuple[int, str]] | None = None,
+    ) -> None:
+        """Launches a kernel in the stream of its launcher, or adds it to the graph that is captured.
+
+        layout: where in its parameter block arguments are, and their types, as far as a record needs them.
+        """
+        if self.recorder is not None:
+            if layout is None or keeps is not None:
+                self.recorder.is_whole = False
+            else:
+                self.recorder.launched(launcher, block, layout)
         if self.capture is not None:
             self.capture.append((self._launch, launcher, block, keeps, self.annotation))
         else:
@@ -342,12 +384,18 @@ class SimulatedGpu:
         if wait:
             self.gpu.synchronize(until=[number])
 
+    def not_recorded(self) -> None:
+        """Something is done that no record holds."""
+        if self.recorder is not None:
+            self.recorder.is_whole = False
+
     def _watched(self, row: Profiled) -> None:
         for watch in self.watchers:
             watch(self, row)
 
     def capture_or_do(self, act: Any, *arguments: Any) -> None:
         """Does what is no launch, now or whenever the graph that is captured is replayed."""
+        self.not_recorded()
         if self.capture is not None:
             self.capture.append((act, *arguments))
         else:

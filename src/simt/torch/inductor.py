@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -78,7 +80,13 @@ def _timed() -> str:
     return "functional" if any(options.get("functional") for _, options in gpus.chosen()) else "timed"
 
 
+@cache
+def _take_templates() -> None:
+    select_algorithm.add_preprocessing_fn(one)
+
+
 def _choices() -> Choices:
+    _take_templates()
     found = gpus.gpu_of().gpu
     return Choices(found.spec, found.functional)
 
@@ -96,10 +104,10 @@ def install() -> None:
     """Tells PyTorch's compilers of the device, by its interface for CUDA with what is here, and
     sets their configuration."""
     configure()
-    for module in pkgutil.iter_modules(simt.__path__):
-        if module.name != "examples":  # Dynamo compiles what a program does, not what simulates it
-            trace_rules.add(f"simt.{module.name}")
-    select_algorithm.add_preprocessing_fn(one)
+    # Dynamo compiles what a program does, not what simulates it.
+    *others, last = sorted({module.name for module in pkgutil.iter_modules(simt.__path__)} - {"examples"})
+    trace_rules.SKIP_DIRS.extend(str(Path(simt.__path__[0], name)) for name in others)
+    trace_rules.add(f"simt.{last}")  # which compiles an expression of all
     device_interface.init_device_reg()
 
     class Interface(device_interface.CudaInterface):  # type: ignore[misc]

@@ -6,9 +6,11 @@ change from call to call (a learning rate) become arguments of the kernel.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,14 +22,16 @@ from torch._inductor.virtualized import V
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_flatten, tree_unflatten
+from triton import knobs
 
 from . import gpus
 from .inductor import DECOMPOSED, configure
 from .operators import DECOMPOSITIONS, IN_PLACE
+from .recorded import ALIGNMENT, Recorded, followed, keep, place_of, read
 
 aten = torch.ops.aten
-_ALIGNMENT = 16
-"""Bytes at which Inductor assumes that tensors begin."""
+_TRIALS = 3
+"""How often what an operator does is recorded, until it is known."""
 _HOST: Any = object()
 
 
@@ -39,8 +43,14 @@ def _added_product(self: Any, first: Any, second: Any, value: Any) -> Any:
     return self.add_(value * first * second)
 
 
+def _filled(self: Any, value: Any) -> Any:
+    if self.is_complex():
+        return self.fill_(value)
+    return self.copy_(value * torch.ones_like(self))  # a number becomes an argument of the kernel
+
+
 _WITH_NUMBER: dict[Any, Callable[..., Any]] = {
-    aten.fill_.Scalar: aten.fill_.Tensor,
+    aten.fill_.Scalar: _filled,
     aten.addcdiv_.default: _added,
     aten.addcmul_.default: _added_product,
 }
@@ -64,11 +74,24 @@ class NoKernelError(Exception):
     """Inductor has no kernel for an operator."""
 
 
+class _Operator:
+    """An operator that was used. record: what it does on the device; path: the file of it. call: Inductor's
+    code for it, a function of the tensors.
+    """
+
+    __slots__ = ("call", "path", "record", "trials")
+
+    def __init__(self, record: Recorded | None, path: Path | None) -> None:
+        self.record, self.path = record, path
+        self.call: Any = None
+        self.trials = 0
+
+
 class OperatorCache:
     """Compiled operators, by operator and what is known of its arguments."""
 
     def __init__(self) -> None:
-        self._compiled: dict[Any, Any] = {}
+        self._known: dict[Any, _Operator] = {}
         self._running = threading.local()
         self._compiler = ThreadPoolExecutor(1, "simt-operators", configure)
         self._lock = threading.RLock()
@@ -77,10 +100,10 @@ class OperatorCache:
         """Runs an operator. Raises NoKernelError if there is no kernel for it."""
         if op in _WITH_NUMBER:
             arguments, settings_ = _with_tensor(arguments, settings_)
-        leaves, structure = tree_flatten((arguments, settings_))
+        leaves, structure = _flat(arguments, settings_)
         tensors: list[torch.Tensor] = []
         places: dict[int, int] = {}
-        key: list[Any] = [op]
+        key: list[Any] = [op, *structure, torch.get_float32_matmul_precision()]
         device = None
         for leaf in leaves:
             if isinstance(leaf, torch.Tensor):
@@ -95,7 +118,7 @@ class OperatorCache:
                         device = where
                 elif leaf.dim():
                     where = None  # moved to the device
-                offset = leaf.storage_offset() * leaf.element_size() % _ALIGNMENT
+                offset = leaf.storage_offset() * leaf.element_size() % ALIGNMENT
                 key.append((leaf.dtype, leaf.shape, leaf.stride(), offset, where))
                 tensors.append(leaf)
             elif isinstance(leaf, torch.device):
@@ -105,33 +128,51 @@ class OperatorCache:
                 key.append((type(leaf), leaf))
         if device is None:
             raise NoKernelError
-        key.append(structure)
         whole = tuple(key)
-        found = self._compiled.get(whole)
-        if found is None:
+        gpu = gpus.gpu_of(device)
+        known = self._known.get(whole)
+        if known is None:
             _check_devices(op, tensors)
-        active = self._running.__dict__.setdefault("keys", [])
-        if found is None:
-            if op._schema.name in _NONE or whole in active:
+            if op._schema.name in _NONE:
                 raise NoKernelError
-            found = self._compile(op, leaves, structure, tensors, places, device)
-            self._compiled[whole] = found
-        elif whole in active:  # Inductor's code calls the operator itself
-            self._compiled[whole] = _HOST
-            raise NoKernelError
-        if found is _HOST:
+            path = place_of(gpu, whole)
+            known = self._known[whole] = _Operator(read(path), path)
+        if known.record is not None and not _is_followed():
+            gpu.not_recorded()
+            return known.record.run(gpu, device.type, tensors)
+        active = self._running.__dict__.setdefault("keys", [])
+        if whole in active:  # Inductor's code calls the operator itself
+            known.call = _HOST
+        elif known.call is None:
+            active.append(whole)
+            try:
+                everything = tree_flatten((arguments, settings_))
+                known.call = self._compile(op, everything, tensors, places, device)
+            finally:
+                active.pop()
+        if known.call is _HOST:
             raise NoKernelError
         active.append(whole)
         try:
-            return found(tensors)
+            return self._recorded(known, gpu, tensors)
         finally:
             active.pop()
+
+    def _recorded(self, known: _Operator, gpu: gpus.SimulatedGpu, tensors: list[torch.Tensor]) -> Any:
+        """Runs compiled code, and keeps what it does."""
+        if gpu.recorder is not None or gpu.capture is not None or known.trials == _TRIALS:
+            return known.call(tensors)
+        known.trials += 1
+        code = known.call
+        results, known.record = followed(gpu, code, code.name, code.returned, tensors)
+        if known.record is not None:
+            keep(known.path, known.record)
+        return results
 
     def _compile(
         self,
         op: Any,
-        leaves: list[Any],
-        structure: Any,
+        everything: tuple[list[Any], Any],
         tensors: list[torch.Tensor],
         places: dict[int, int],
         device: torch.device,
@@ -139,9 +180,36 @@ class OperatorCache:
         if op in fallbacks and op not in DECOMPOSED and op not in IN_PLACE:
             return _HOST
         if threading.current_thread().name.startswith("simt-operators"):
-            return _compiled(op, leaves, structure, tensors, places, device)
-        work = self._compiler.submit(_compiled, op, leaves, structure, tensors, places, device)
+            return _compiled(op, *everything, tensors, places, device)
+        work = self._compiler.submit(_compiled, op, *everything, tensors, places, device)
         return work.result()
+
+
+def _flat(arguments: Any, settings: Any) -> tuple[list[Any], list[Any]]:
+    """The values of an operator's arguments, and how they are distributed. Arguments are values or lists of
+    them."""
+    leaves: list[Any] = []
+    structure: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, (list, tuple)):
+            leaves.extend(argument)
+            structure.append(len(argument))
+        else:
+            leaves.append(argument)
+            structure.append(-1)
+    for name, argument in settings.items():
+        structure.append(name)
+        if isinstance(argument, (list, tuple)):
+            leaves.extend(argument)
+            structure.append(len(argument))
+        else:
+            leaves.append(argument)
+    return leaves, structure
+
+
+def _is_followed() -> bool:
+    """Whether Triton's hooks follow launches."""
+    return bool(knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls)
 
 
 KERNELS = OperatorCache()
@@ -155,7 +223,7 @@ def _compiled(
     places: dict[int, int],
     device: torch.device,
 ) -> Any:
-    """A function of the tensors that runs the operator."""
+    """Inductor's code for the operator, or _HOST."""
     index = gpus.gpu_of(device).index
     there = torch.device("cuda", index)
     returned = _returned(op, leaves, structure, places)
@@ -190,37 +258,62 @@ def _compiled(
             return _HOST
     call = code.current_callable if hasattr(code, "current_callable") else code
     shape, count = made[-1]
-    kept = [returned.get(i) for i in range(count)]
-    found = gpus.gpu_of(device)
-    renaming = device.type if device.type != "cuda" else None
+    return _Code(name, call, shape, tuple(returned.get(i) for i in range(count)), device)
 
-    def run(given: list[torch.Tensor]) -> Any:
+
+class _Code:
+    """Inductor's code for an operator.
+
+    call: takes tensors on "cuda", and returns what is not among `returned`: for each result, which of the
+    tensors it is. shape: of the results.
+    """
+
+    def __init__(
+        self, name: str, call: Any, shape: Any, returned: tuple[int | None, ...], device: torch.device
+    ) -> None:
+        self.name, self.returned = name, returned
+        self._call, self._shape = call, shape
+        self._gpu = gpus.gpu_of(device)
+        self._there = torch.device("cuda", self._gpu.index)
+        self._renaming = device.type if device.type != "cuda" else None
+
+    def __call__(self, given: list[torch.Tensor]) -> Any:
         from .eager import renamed
 
         passed = [
-            t if t.device.type == "cuda" or (t.device.type == "cpu" and not t.dim()) else _moved(t, there)
+            t
+            if t.device.type == "cuda" or (t.device.type == "cpu" and not t.dim())
+            else _moved(t, self._there)
             for t in given
         ]
-        found.annotation, before = name, found.annotation
+        self._gpu.annotation, before = self.name, self._gpu.annotation
         try:
-            outputs = iter(call(passed))
+            outputs = iter(self._call(passed))
         finally:
-            found.annotation = before
-        results = [
-            given[k] if k is not None else renamed(next(outputs), renaming) if renaming else next(outputs)
-            for k in kept
-        ]
-        return tree_unflatten(results, shape)
-
-    return run
+            self._gpu.annotation = before
+        results = [given[k] if k is not None else next(outputs) for k in self.returned]
+        if self._renaming is not None:
+            results = [
+                renamed(r, self._renaming) if k is None and r is not None else r
+                for k, r in zip(self.returned, results, strict=True)
+            ]
+        return tree_unflatten(results, self._shape)
 
 
 def _with_tensor(arguments: Any, named: Any) -> tuple[Any, Any]:
     """Makes the number of an operator a tensor: its last argument, or `value`, which is 1 by default."""
     numbers = [x for x in arguments if not isinstance(x, torch.Tensor)]
     value = numbers[0] if numbers else named.get("value", 1)
-    dtype = torch.float64 if isinstance(value, float) else None
     tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+    if isinstance(value, float) and math.isfinite(value) and not tensors[0].dtype.is_floating_point:
+        value = (
+            value
+            if tensors[0].is_complex()
+            else bool(value)
+            if tensors[0].dtype is torch.bool
+            else int(value)
+        )
+    dtype = torch.float64 if isinstance(value, float) else None
     return (*tensors, torch.tensor(value, dtype=dtype)), {}
 
 
@@ -273,7 +366,7 @@ def _moved(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
 def _fake(tensor: torch.Tensor, there: torch.device) -> torch.Tensor:
     """A tensor without values of the same layout."""
     at = there if tensor.device.type != "cpu" or tensor.dim() else torch.device("cpu")
-    offset = tensor.storage_offset() * tensor.element_size() % _ALIGNMENT // tensor.element_size()
+    offset = tensor.storage_offset() * tensor.element_size() % ALIGNMENT // tensor.element_size()
     made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=at)
     if not offset:
         return made

@@ -36,7 +36,7 @@ from triton._C import libtriton
 
 from . import gpus
 from .cublas import CublasLt
-from .eager import KEYS, empty_strided
+from .eager import KEYS, apart, empty_strided
 from .triton_driver import simulated_bench
 
 VERSIONS = {"torch": "2.13", "triton": "3.9"}
@@ -174,7 +174,7 @@ def _synchronize(device: int) -> None:
 _ACCELERATOR: dict[str, Any] = {
     "_accelerator_getDeviceIndex": gpus.current,
     "_accelerator_setDeviceIndex": gpus.set_current,
-    "_accelerator_getStream": lambda device: torch.cuda.current_stream(device),
+    "_accelerator_getStream": apart(lambda device: torch.cuda.current_stream(device)),  # Dynamo's guards ask
     "_accelerator_setStream": _set_stream,
     "_accelerator_synchronizeDevice": _synchronize,
     "_accelerator_exchangeDevice": _exchange,

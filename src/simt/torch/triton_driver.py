@@ -27,28 +27,33 @@ from simt.gpu.triton_kernel import descriptor_arguments
 
 from . import gpus
 
-_PACKED = {
+PACKED = {
     **{"i1": "b", "u1": "B", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"},
     **{"i64": "q", "u64": "Q", "fp32": "f", "f32": "f", "fp64": "d"},
 }
 """Formats of `struct`; other types go through `simt.cuda.triton.scalar`."""
 
 
+_modules: dict[tuple[int, str], Module] = {}
+
+
+def loaded(text: str, name: str, device: int) -> Module:
+    """PTX in the memory of a device; the same text is loaded once."""
+    found = _modules.get((device, text))
+    if found is None:
+        found = _modules[device, text] = Module(gpus.gpu_of(device).gpu, PtxModule.from_text(text, name))
+    return found
+
+
 class Utilities:
     """Triton's `driver.active.utils`."""
-
-    def __init__(self) -> None:
-        self._modules: dict[tuple[int, bytes], Module] = {}
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[Any, Kernel, int, int, int]:
         """Loads PTX, which stands where Triton has machine code."""
         text = kernel.decode() if isinstance(kernel, bytes) else kernel
-        key = device, text.encode()
-        module = self._modules.get(key)
-        if module is None:
-            module = self._modules[key] = Module(gpus.gpu_of(device).gpu, PtxModule.from_text(text, name))
+        module = loaded(text, name, device)
         found = module[name]
         return module, found, found.facts.registers, 0, 1024
 
@@ -142,7 +147,8 @@ class KernelLauncher:
             if len(self._launchers) > 256:
                 self._launchers.clear()
             self._launchers[key] = launcher
-        found.launch(launcher, block, keeps if any(kept is not None for kept in keeps) else None)
+        scratch = keeps if any(kept is not None for kept in keeps) else None
+        found.launch(launcher, block, scratch, self._layout(function, kinds))
         if leave is not None:
             leave(launch_metadata)
 
@@ -174,6 +180,13 @@ class KernelLauncher:
         elif kind != "constexpr":
             yield kind, _number(kind, value)
 
+    @staticmethod
+    def _layout(function: Kernel, kinds: list[str]) -> list[tuple[int, str]] | None:
+        """Where in the parameter block arguments are, and their types; None if there are descriptors."""
+        if "map" in kinds:
+            return None
+        return [(p.offset, kind) for p, kind in zip(function.parameters, kinds, strict=True)]
+
     def _packed(self, function: Kernel, kinds: list[str], numbers: list[Any]) -> bytes:
         parameters = function.parameters
         if len(parameters) != len(numbers):
@@ -188,8 +201,8 @@ class KernelLauncher:
             elif kind == "map":
                 raw = value.tobytes()
                 block[parameter.offset : parameter.offset + len(raw)] = raw
-            elif kind in _PACKED:
-                struct.pack_into("<" + _PACKED[kind], block, parameter.offset, value)
+            elif kind in PACKED:
+                struct.pack_into("<" + PACKED[kind], block, parameter.offset, value)
             else:
                 raw = scalar(value, kind).tobytes()
                 block[parameter.offset : parameter.offset + len(raw)] = raw

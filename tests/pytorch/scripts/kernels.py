@@ -75,6 +75,11 @@ graph.replay()
 torch.cuda.synchronize()
 assert o.cpu().abs().max() == 0
 
+torch.cuda.nvtx.range_push("outer")
+with torch.cuda.nvtx.range("inner"):
+    assert torch.cuda.nvtx.range_push("innermost") == 2
+assert torch.cuda.nvtx.range_pop() == 1 and torch.cuda.nvtx.range_pop() == 0
+
 with torch.profiler.profile() as profile:
     arcsine[grid](x, y, o, N, BLOCK=1024)
 (row,) = (row for row in profile.key_averages() if row.key == "arcsine")

@@ -6,8 +6,11 @@ import sys
 import warnings
 
 import torch
+from torch._inductor import compile_fx
 from torch.nn import functional as F
 from triton._C import libtriton
+
+from simt.torch import eager, operator_cache
 
 device = sys.argv[1]
 torch.manual_seed(0)
@@ -61,6 +64,29 @@ for t in (e, f):
     t[:, 1] = 7
     t[0, 2:] += 1
 same(e, f)
+
+# the same operators for other tensors, and for tensors that overlap
+for n in range(3):
+    same(torch.cat([e[:2], e[1:]]) * n, torch.cat([f[:2], f[1:]]) * n)
+    same(e[:, :2] + e[:, 1:3], f[:, :2] + f[:, 1:3])
+    same(torch.native_layer_norm(e, [4], d, d, 1e-5)[0], torch.native_layer_norm(f, [4], b, b, 1e-5)[0])
+    e, f = e.add_(d), f.add_(b)
+same(e, f)
+operator_cache.KERNELS = operator_cache.OperatorCache()  # as in another process, without Inductor
+eager.KERNELS, operator_cache.compile_fx = operator_cache.KERNELS, None
+same(torch.cat([e[:2], e[1:]]) * 2, torch.cat([f[:2], f[1:]]) * 2)
+operator_cache.compile_fx = compile_fx
+
+# the memory of a graph is its own
+if device == "cuda":
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        doubled = (e + 1) * 2
+    others = [torch.full_like(e, 7) for _ in range(4)]
+    graph.replay()
+    torch.cuda.synchronize()
+    same(doubled, (f + 1) * 2)
+    same(torch.stack(others), torch.full((4, *f.shape), 7.0))
 
 # overlapping copies, resizing, and operators without a kernel, which run on the host
 same(c.nonzero(), a.nonzero())
