@@ -21,6 +21,7 @@
 #include "check/validity.hpp"
 #include "check/variables.hpp"
 #include "machine/grid.hpp"
+#include "machine/machine_operands.hpp"
 #include "machine/observer.hpp"
 
 namespace simt::check {
@@ -117,9 +118,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t bytes = 0;
   };
   /// How bits without a value pass through an instruction.
-  enum class Transfer : uint8_t { Any, Copy, And, Product };
-  /// first, last: the Op is that of its instruction. real: operands that say how, not what. parts: those of
-  /// D, A, B and C of a product.
+  enum class Transfer : uint8_t { Any, Copy, And, Product, Computed };
+  /// first, last: the Op is that of its instruction. real: operands that say how, not what; of one that
+  /// computes, constants. parts: those of D, A, B and C of a product.
   struct Flow {
     bool first = false, last = false, keeps_constants = false;
     Transfer transfer = Transfer::Any;
@@ -129,6 +130,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Code {
     std::vector<OpFacts> facts;
     std::unique_ptr<Variables> variables;
+    const functional::MachineOperands* operands = nullptr;  ///< of machine code
     std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
@@ -335,6 +337,10 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void foresee(Context& c, const Flow& flow);
   bool same_instruction(uint32_t at) const;
   void product(Context& c, const Flow& flow);
+  void find_machine_flow(uint32_t pc, Flow& flow) const;
+  bool decides(uint32_t pc) const;
+  void doubt(Context& c, const Flow& flow, uint32_t lanes, Place guard);
+  void compute(Context& c, const Flow& flow);
   void settle(Context& c, const Op& op, const Flow& flow);
   uint64_t missing(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
   void holds(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane, uint64_t what);
@@ -415,6 +421,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Foreseen {
     bool valid = false, exact = false;
     uint32_t bad = 0, source = 0;
+    uint32_t unsure = 0;  ///< lanes of which it is not known whether they execute it
     std::vector<std::byte> frame;
     std::vector<uint32_t> parts;
   } foreseen_;
