@@ -134,6 +134,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
+    std::set<uint32_t> racing;                 ///< Ops whose reads race
     std::map<uint32_t, Call> calls;            ///< by Op that findings name
   };
   /// Where a value was loaded that nobody has written.
@@ -369,7 +370,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   const Call& call_of(uint32_t op) const;
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
-  void add(Finding finding);
+  void add(Finding finding, uint32_t load = UINT32_MAX);
+  void drop_values_of(uint32_t load);
 
   Checks checks_;
   std::unordered_map<const Program*, Code> code_;
@@ -444,6 +446,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
 
   std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
   std::vector<Finding> findings_;
+  /// Of each that is about a value: the program and its Op that has loaded it.
+  std::vector<std::pair<const Program*, uint32_t>> loads_;
   std::map<std::string, size_t> known_;
 };
 

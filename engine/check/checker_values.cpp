@@ -82,6 +82,7 @@ uint32_t Checker::new_source(uint64_t generic, uint32_t lane) {
 void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) {
   if (source >= sources_.size()) return;
   const Source& s = sources_[source];
+  if (running_->racing.contains(s.op)) return;
   Finding found;
   found.check = s.is_shuffle ? "sync" : "init";
   const bool shared = window::is_shared(s.address);
@@ -102,7 +103,7 @@ void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) 
   if (s.is_shuffle) found.first.what = "shuffle";
   found.second = describe(here(at_), lane, 0, s.address);
   found.second.what = "use";
-  add(std::move(found));
+  add(std::move(found), s.op);
 }
 
 void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
