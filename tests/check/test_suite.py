@@ -37,8 +37,8 @@ NOT_IN_MACHINE_CODE = {
     "it has an instruction that is refused": ("async/copy_to_mbarrier", "async/library_barrier"),
     "volatile flags in shared memory are ordinary accesses there": ("sync/flag_behind_barrier",),
     "ptxas makes the order of the twin": (
-        *("cluster/relaxed_arrival", "race/message_chain", "hopper/wgmma_no_fence", "hopper/wgmma_read_early"),
-        "hopper/wgmma_second_group",
+        *("cluster/relaxed_arrival", "race/message_chain"),
+        *("hopper/wgmma_no_fence", "hopper/wgmma_read_early", "hopper/wgmma_second_group"),
     ),
 }
 """Pairs that machine code shows otherwise: the fault is not seen, or the twin is reported; by the reason."""
