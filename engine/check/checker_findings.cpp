@@ -115,16 +115,14 @@ void Checker::add(Finding finding, uint32_t load) {
   loads_.emplace_back(load == UINT32_MAX ? nullptr : &grid_->program(), load);
 }
 
-/// The race of a load is reported; values that it has loaded are not.
+/// The race of a load is reported; values that it has loaded are not. Findings keep their numbers.
 void Checker::drop_values_of(uint32_t load) {
   if (!running_->racing.insert(load).second) return;
   const std::pair gone(&grid_->program(), load);
-  for (size_t k = findings_.size(); k-- > 0;) {
+  for (size_t k = 0; k < findings_.size(); ++k) {
     if (loads_[k] != gone) continue;
-    findings_.erase(findings_.begin() + static_cast<std::ptrdiff_t>(k));
-    loads_.erase(loads_.begin() + static_cast<std::ptrdiff_t>(k));
+    findings_[k].count = 0;
     std::erase_if(known_, [&](const auto& known) { return known.second == k; });
-    for (auto& [key, at] : known_) at -= at > k;
   }
 }
 
