@@ -36,6 +36,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     if (code.facts.empty()) {
       code.facts = facts_of(grid.program());
       code.variables = std::make_unique<Variables>(grid.program());
+      if (is_machine_code_) code.operands = &functional::MachineOperands::of(grid.program());
       for (const OpFacts& f : code.facts) code.watched.push_back(f.watch);
       code.flows.resize(code.facts.size());
     }
@@ -199,7 +200,8 @@ void Checker::before(Context& c, const Op& op, uint32_t pc) {
       return;
     case Kind::Wait:
       wait(f.queue, f.pending, f.all);
-      if (is_machine_code_) wait(Queue::Bulk, f.pending, f.all);  // there, waits do not tell for which
+      // In machine code, waits for copies do not tell for which.
+      if (is_machine_code_ && f.queue == Queue::Copies) wait(Queue::Bulk, f.pending, f.all);
       return;
     default:
       return;
@@ -215,6 +217,7 @@ void Checker::after(Context& c, const Op& op, uint32_t pc) {
   if (f.kind == Kind::RecordedStore && checks_.init)
     each_of(c.record->mask, [&](uint32_t i) { fills(c, c.record->address[i], f.bytes, i); });
   if (f.kind == Kind::Mbarrier && c.record) look_at_mbarrier(c, f);
+  if (f.closes) commit(f.queue);
   if (!checks_.race ||
       (f.kind != Kind::Recorded && f.kind != Kind::RecordedStore && f.kind != Kind::Mbarrier))
     return;

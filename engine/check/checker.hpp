@@ -21,6 +21,7 @@
 #include "check/validity.hpp"
 #include "check/variables.hpp"
 #include "machine/grid.hpp"
+#include "machine/machine_operands.hpp"
 #include "machine/observer.hpp"
 
 namespace simt::check {
@@ -117,9 +118,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     uint32_t bytes = 0;
   };
   /// How bits without a value pass through an instruction.
-  enum class Transfer : uint8_t { Any, Copy, And, Product };
-  /// first, last: the Op is that of its instruction. real: operands that say how, not what. parts: those of
-  /// D, A, B and C of a product.
+  enum class Transfer : uint8_t { Any, Copy, And, Product, Computed };
+  /// first, last: the Op is that of its instruction. real: operands that say how, not what; of one that
+  /// computes, constants. parts: those of D, A, B and C of a product.
   struct Flow {
     bool first = false, last = false, keeps_constants = false;
     Transfer transfer = Transfer::Any;
@@ -129,9 +130,11 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Code {
     std::vector<OpFacts> facts;
     std::unique_ptr<Variables> variables;
+    const functional::MachineOperands* operands = nullptr;  ///< of machine code
     std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
+    std::set<uint32_t> racing;                 ///< Ops whose reads race
     std::map<uint32_t, Call> calls;            ///< by Op that findings name
   };
   /// Where a value was loaded that nobody has written.
@@ -335,6 +338,10 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   void foresee(Context& c, const Flow& flow);
   bool same_instruction(uint32_t at) const;
   void product(Context& c, const Flow& flow);
+  void find_machine_flow(uint32_t pc, Flow& flow) const;
+  bool decides(uint32_t pc) const;
+  void doubt(Context& c, const Flow& flow, uint32_t lanes, Place guard);
+  void compute(Context& c, const Flow& flow);
   void settle(Context& c, const Op& op, const Flow& flow);
   uint64_t missing(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane);
   void holds(Context& c, uint64_t generic, uint64_t bytes, uint32_t lane, uint64_t what);
@@ -363,7 +370,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   const Call& call_of(uint32_t op) const;
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
-  void add(Finding finding);
+  void add(Finding finding, uint32_t load = UINT32_MAX);
+  void drop_values_of(uint32_t load);
 
   Checks checks_;
   std::unordered_map<const Program*, Code> code_;
@@ -415,6 +423,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Foreseen {
     bool valid = false, exact = false;
     uint32_t bad = 0, source = 0;
+    uint32_t unsure = 0;  ///< lanes of which it is not known whether they execute it
     std::vector<std::byte> frame;
     std::vector<uint32_t> parts;
   } foreseen_;
@@ -437,6 +446,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
 
   std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
   std::vector<Finding> findings_;
+  /// Of each that is about a value: the program and its Op that has loaded it.
+  std::vector<std::pair<const Program*, uint32_t>> loads_;
   std::map<std::string, size_t> known_;
 };
 

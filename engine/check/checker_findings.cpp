@@ -38,6 +38,9 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
   }
   found.first = describe(m, then, m.manner, address);
   found.second = describe(here(at_), lane, manner, address);
+  // Whether the read comes before the write is chance, and so is whether it finds a value.
+  if (!(manner & Writes) || (manner & Atomic)) drop_values_of(at_);
+  if (!(m.manner & Writes) || (m.manner & Atomic)) drop_values_of(m.op);
   if (frees(m.op)) found.first.what = "free";
   if (frees(at_)) found.second.what = "free";
   // Which came first is chance: a write is named before a read, then the earlier line before the later one.
@@ -95,7 +98,8 @@ void Checker::name_memory(Access& access, uint64_t generic) const {
   }
 }
 
-void Checker::add(Finding finding) {
+/// load: the Op that has loaded the value that it is about.
+void Checker::add(Finding finding, uint32_t load) {
   if (finding.kernel.empty()) finding.kernel = finding.second.kernel;
   const auto where = [](const Access& a) {
     return a.line ? a.file + ":" + std::to_string(a.line) : a.position;
@@ -108,6 +112,18 @@ void Checker::add(Finding finding) {
     return;
   }
   findings_.push_back(std::move(finding));
+  loads_.emplace_back(load == UINT32_MAX ? nullptr : &grid_->program(), load);
+}
+
+/// The race of a load is reported; values that it has loaded are not. Findings keep their numbers.
+void Checker::drop_values_of(uint32_t load) {
+  if (!running_->racing.insert(load).second) return;
+  const std::pair gone(&grid_->program(), load);
+  for (size_t k = 0; k < findings_.size(); ++k) {
+    if (loads_[k] != gone) continue;
+    findings_[k].count = 0;
+    std::erase_if(known_, [&](const auto& known) { return known.second == k; });
+  }
 }
 
 }  // namespace simt::check

@@ -17,7 +17,10 @@ const Checker::Flow& Checker::flow_of(uint32_t pc) {
   found = std::make_unique<Flow>();
   Flow& flow = *found;
   const Program& program = grid_->program();
-  if (program.is_machine_code()) return flow;
+  if (program.is_machine_code()) {
+    find_machine_flow(pc, flow);
+    return flow;
+  }
   const functional::Origin origin = program.origins[pc];
   const functional::FunctionCode& code = program.functions[origin.function];
   const ptx::Function& function = program.module.functions[code.ptx];
@@ -157,8 +160,12 @@ void Checker::foresee(Context& c, const Flow& flow) {
       bad |= lanes;
       if (count++ == 0) source = source_of(c, read.place);
     }
-  foreseen_ = {true, false, bad, source, {}, {}};
+  foreseen_ = {true, false, bad, source, 0, {}, {}};
   if (bad == 0 || flow.transfer == Transfer::Any) return;
+  if (flow.transfer == Transfer::Computed) {
+    compute(c, flow);
+    return;
+  }
   const std::byte* frame = poison_frame(c);
   const Program& program = grid_->program();
   const size_t bytes = program.functions[program.origins[at_].function].frame_bytes;
@@ -256,6 +263,8 @@ void Checker::settle(Context& c, const Op& op, const Flow& flow) {
       poison(c, write, c.mask, foreseen_.bad);
     }
   }
+  for (const Operand& write : flow.writes)
+    if (foreseen_.unsure) poison(c, write, foreseen_.unsure, foreseen_.unsure);
 }
 
 }  // namespace simt::check

@@ -82,6 +82,7 @@ uint32_t Checker::new_source(uint64_t generic, uint32_t lane) {
 void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) {
   if (source >= sources_.size()) return;
   const Source& s = sources_[source];
+  if (running_->racing.contains(s.op)) return;
   Finding found;
   found.check = s.is_shuffle ? "sync" : "init";
   const bool shared = window::is_shared(s.address);
@@ -102,31 +103,44 @@ void Checker::used(Context& c, uint32_t source, uint32_t lane, const char* how) 
   if (s.is_shuffle) found.first.what = "shuffle";
   found.second = describe(here(at_), lane, 0, s.address);
   found.second.what = "use";
-  add(std::move(found));
+  add(std::move(found), s.op);
 }
 
 void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
-  uint32_t lanes = c.mask;
+  const uint32_t lanes = c.mask;
+  uint32_t unsure = 0;
   if (warp_->poisoned) {
     if (is_register(op.guard)) {
       const uint32_t all = of_warp_split_mask(c);
-      if (const uint32_t bad = poisoned(c, {op.guard, 0}) & all)
-        used(c, source_of(c, op.guard), static_cast<uint32_t>(std::countr_zero(bad)), "decided by");
+      if (const uint32_t bad = poisoned(c, {op.guard, 0}) & all) {
+        if (flow_of(pc).transfer == Transfer::Computed)
+          unsure = bad;
+        else
+          used(c, source_of(c, op.guard), static_cast<uint32_t>(std::countr_zero(bad)), "decided by");
+      }
     }
-    if (c.mask == 0) return;
+    if (is_machine_code_ && decides(pc))
+      for (const Operand& read : flow_of(pc).reads)
+        if (const uint32_t bad = poisoned(c, read) & lanes)
+          used(c, source_of(c, read.place), static_cast<uint32_t>(std::countr_zero(bad)), "decided by");
     const bool has_address = f.kind == Kind::Load || f.kind == Kind::Store || f.kind == Kind::Atomic;
-    if (has_address && is_register(op.a) && f.base != Address::Base::Stack) {
+    if (c.mask && has_address && is_register(op.a) && f.base != Address::Base::Stack) {
+      const uint32_t words = f.base == Address::Base::Pair ? 2 : 1;
       const uint32_t bytes = f.base == Address::Base::Wide ? 8 : 4;
-      if (const uint32_t bad = poisoned(c, {op.a, bytes}) & lanes)
-        used(c, source_of(c, op.a), static_cast<uint32_t>(std::countr_zero(bad)), "used as an address");
+      for (uint32_t k = 0; k < words; ++k)
+        if (const uint32_t bad = poisoned(c, {op.a + k * place::register_bytes, bytes}) & lanes) {
+          used(c, source_of(c, op.a), static_cast<uint32_t>(std::countr_zero(bad)), "used as an address");
+          break;
+        }
     }
-    if (!(f.kind == Kind::Load && f.described)) foresee(c, flow_of(pc));
+    if (!(f.kind == Kind::Load && f.described) && (c.mask || unsure)) foresee(c, flow_of(pc));
+    if (unsure) doubt(c, flow_of(pc), unsure, op.guard);
   }
   if (c.mask == 0) return;
   if (f.kind == Kind::Call && !warp_->local.empty())
     each_of(lanes, [&](uint32_t i) { fills(c, window::local + c.stack, grid_->local_bytes() - c.stack, i); });
   if (f.kind == Kind::Load && f.described) {
-    if (!is_machine_code_) load_values(c, op, f);
+    load_values(c, op, f);
   } else if (f.kind == Kind::Store && f.described) {
     store_values(c, op, f);
   } else if (f.kind == Kind::Atomic) {
@@ -139,7 +153,6 @@ void Checker::values_before(Context& c, const Op& op, const OpFacts& f, uint32_t
 }
 
 void Checker::values_after(Context& c, const Op& op, const OpFacts& f, uint32_t pc) {
-  if (is_machine_code_) return;
   if (f.kind == Kind::Recorded && f.tiles) {
     load_tiles(c, op);
     return;

@@ -144,8 +144,15 @@ void find_machine(const Words& words, OpFacts& f) {
     f.kind = Kind::Mbarrier;
     f.bytes = 8;
     f.manner = words.has("EXCH") ? Writes : Writes | Atomic | Strong;
-  } else if ((opcode == "ATOMS" && words.has("ARRIVE")) || opcode.ends_with("GMMA") ||
-             opcode.starts_with("WARPGROUP") || opcode.starts_with("UTC")) {
+  } else if (opcode.ends_with("GMMA")) {
+    f.kind = Kind::Product;
+    f.queue = Queue::Products;
+    f.closes = words.text.find("gsb0") != std::string::npos;
+  } else if (opcode == "WARPGROUP" && words.has("DEPBAR")) {
+    f.kind = Kind::Wait;
+    f.queue = Queue::Products;
+    f.pending = last_number(words.text);
+  } else if ((opcode == "ATOMS" && words.has("ARRIVE")) || opcode.starts_with("UTC")) {
     f.kind = Kind::Refused;
   } else if (opcode == "FENCE") {
     f.kind = Kind::ProxyFence;
@@ -231,6 +238,8 @@ std::vector<OpFacts> facts_of(const Program& program) {
       if (f.kind == Kind::RecordedStore) f.manner |= Writes;
     } else if (f.kind == Kind::Shuffle) {
       f.watch = Observer::After;
+    } else if (f.closes) {
+      f.watch = Observer::Before | Observer::After;
     } else if (f.kind == Kind::Mbarrier) {
       f.watch = Observer::Before | Observer::After;
     } else if (f.kind != Kind::None) {

@@ -64,6 +64,7 @@ struct OpFacts {
   bool holds_up = false;   ///< of an Arrive: adds to the pending arrivals until the copies are complete
   bool replaces = false;   ///< an exchange
   bool relaxed = false;    ///< a barrier that orders nothing
+  bool closes = false;     ///< a Product that ends a group
 };
 
 /// By Op.

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <memory>
 
 #include "machine/calls.hpp"
+#include "machine/machine_operands.hpp"
 #include "machine/round_up.hpp"
 #include "operations/builtins.hpp"
 #include "sass/instructions.hpp"
@@ -29,6 +31,7 @@ class Translator {
     }
     spread_order();
     find_stored_parameters();
+    program().details.push_back(std::move(operands_));
     return std::move(result_);
   }
 
@@ -107,6 +110,7 @@ class Translator {
       code.parameter_bytes = std::max(code.parameter_bytes, offset + size);
     }
     t_.frame_ = shares_rows_ ? widest_ : frame_of(section);
+    operands_->predicates.push_back(t_.frame_.predicate(0));
     t_.scratch_rows_ = 0;
     // Functions run with the rows and in the frame of the kernel that calls them, so all have the same.
     if (!shares_rows_) {
@@ -204,7 +208,47 @@ class Translator {
     return frame;
   }
 
+  Place place_of(uint32_t touched) const {
+    const uint32_t index = touched % predicate_flag;
+    switch (touched - index) {
+      case uniform_flag:
+        return t_.frame_.uniform(index);
+      case predicate_flag:
+        return t_.frame_.predicate(index);
+      case uniform_predicate_flag:
+        return t_.frame_.uniform_predicate(index);
+      default:
+        return t_.frame_.general(index);
+    }
+  }
+
+  /// Where the operands are of the instruction that has been translated.
+  void keep_operands(bool may_compute) {
+    functional::MachineOperands::Instruction& kept = operands_->instructions.emplace_back();
+    std::vector<Place>& places = operands_->places;
+    kept.first = static_cast<uint32_t>(places.size());
+    for (const uint32_t r : t_.reads_) places.push_back(place_of(r));
+    for (const Operand& o : t_.operands_) {
+      if (o.kind == OperandKind::Integer || o.kind == OperandKind::Number) {
+        const uint32_t bits =
+            o.kind == OperandKind::Number ? t_.immediate_bits() : static_cast<uint32_t>(o.value);
+        if (const auto at = t_.constants_.find({bits}); at != t_.constants_.end())
+          places.push_back(at->second);
+      } else if (o.kind == OperandKind::Constant) {
+        const auto at = t_.launch_rows_.find({o.bank, static_cast<uint32_t>(o.value), 1});
+        if (at != t_.launch_rows_.end()) places.push_back(at->second);
+      }
+    }
+    kept.reads = static_cast<uint16_t>(places.size() - kept.first);
+    for (const uint32_t r : t_.writes_) places.push_back(place_of(r));
+    kept.writes = static_cast<uint16_t>(places.size() - kept.first - kept.reads);
+    kept.computes =
+        may_compute && std::all_of(program().code.begin() + program().first_op.back(), program().code.end(),
+                                   [](const Op& op) { return op.control == Control::None; });
+  }
+
   void end_instruction(const Section& section, uint32_t i) {
+    keep_operands(t_.what().operation == Operation::Arithmetic);
     functional::Lowering& lowering = result_.lowering;
     const uint32_t first = program().first_op.back(), last = static_cast<uint32_t>(program().code.size());
     const uint32_t number = add_instruction(section.lines[i].opcode);
@@ -270,6 +314,7 @@ class Translator {
   std::vector<Refusal>* refused_;  ///< collects what is not supported, which is thrown otherwise
   Translated result_;
   Translation t_;
+  std::unique_ptr<functional::MachineOperands> operands_ = std::make_unique<functional::MachineOperands>();
   bool shares_rows_ = false;  ///< there are functions that several kernels call
   Frame widest_;              ///< of all sections
   bool system_order_matters_ =
@@ -279,9 +324,12 @@ class Translator {
 void Translator::system_function(const std::string& name) {
   program().first_op.push_back(static_cast<uint32_t>(program().code.size()));
   t_.begin_system_function(program().first_op.size() - 1);
+  t_.reads_.clear();
+  t_.writes_.clear();
   if (!emit_system_call(t_, name))
     throw CodeError(module_.name + ": it calls " + name + ", which is not supported");
   emit_system_return(t_);
+  keep_operands(false);
   system_order_matters_ |= functional::find_builtin(name)->ordered;
   // All that is timed of it is the return, which is also when others see what it does.
   t_.raw_ = {};

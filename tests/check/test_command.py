@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,25 @@ def test_a_finding_names_both_accesses() -> None:
     assert one.first.thread[0] == one.second.address // 4  # the thread that writes what the other one reads
     assert "ld.shared" in one.second.instruction
     assert "__syncthreads" in one.remedy
+
+
+@needs_compiler
+def test_a_read_that_races_is_no_use_of_what_nobody_wrote() -> None:
+    """Thread 0 reads what the last thread writes: before it, as warps happen to be executed."""
+    assert {one.kind for one in found_in(RACE.replace("FENCE", ""))} == {"race-shared"}
+    assert {one.kind for one in found_in(RACE.replace("FENCE", ""), check="init")} == {"uninitialised-shared"}
+
+
+@needs_compiler
+def test_a_kernel_has_the_name_of_the_source(tmp_path: Path) -> None:
+    mangled = "_ZN6cudapy8__main__7reverseB2v1E5ArrayIfLi1EE"  # as Numba makes it
+    (one,) = found_in(RACE.replace("FENCE", ""), check="race")
+    one = replace(one, kernel=mangled)
+    assert "in kernel `cudapy::__main__::reverse`:" in str(one)
+    known = tmp_path / "known"
+    for name in ("*::reverse", mangled):
+        known.write_text(f"race-* {name}\n")
+        assert Suppressions(known).apply([one]) == []
 
 
 @needs_compiler

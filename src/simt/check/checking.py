@@ -75,7 +75,8 @@ class Checking:
         for number, raw in enumerate(self.native.findings):
             while ahead is not None and ahead[0] <= number:
                 text_of, ahead = ahead[1], next(texts, None)
-            found.append(Finding.from_native(raw, text_of))
+            if raw["count"]:  # else it has turned out to be none
+                found.append(Finding.from_native(raw, text_of))
         equal: dict[tuple[object, ...], Finding] = {}
         for one in [*found, *self._of_host, *self._leaks()]:
             before = equal.get(one.identity)

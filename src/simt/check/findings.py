@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import msgspec
 
 from simt.errors import CheckError
+from simt.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,8 @@ WEAK = "weak"
 
 _PLACE = re.compile(r"(\d+) bytes into (?:freed )?`(.*)` \((\d+) bytes at 0x[0-9a-f]+\)\Z", re.DOTALL)
 _MANGLED = re.compile(r"\d+")
+_ABI_TAGS = re.compile(r"\[abi:\w+\]")  # in which Numba's names hold a function's closure
+_OF_NUMBA = "_ZN6cudapy"
 _QUOTED = re.compile(r"`(_ZZ\w+)`")
 
 REMEDIES = {
@@ -225,8 +228,18 @@ class Finding:
         """As a JSON object."""
         return asdict(self)
 
+    @property
+    def kernel_name(self) -> str:
+        """The kernel's name as its source has it, with namespaces."""
+        return _ABI_TAGS.sub("", short_name(self.kernel))
+
+    @property
+    def without_lines(self) -> bool:
+        """Whether Numba has not told the lines of its kernel."""
+        return self.kernel.startswith(_OF_NUMBA) and not self.file.endswith(".py")
+
     def __str__(self) -> str:
-        where = f" in kernel `{self.kernel}`" if self.kernel else ""
+        where = f" in kernel `{self.kernel_name}`" if self.kernel else ""
         lines = [f"{self.kind}{where}: {self.message}"]
         accesses = [a for a in (self.first, self.second) if a is not None]
         if accesses and (memory := accesses[-1].memory):

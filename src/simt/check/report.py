@@ -14,11 +14,13 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def show(findings: Sequence[Finding], write: Callable[[str], None], limit: int) -> None:
-    """Writes each finding, at most `limit`, and a last line with their number."""
+    """Writes each finding, at most `limit`, what gives them lines, and a last line with their number."""
     for finding in findings[:limit]:
         write(f"{finding}\n")
     if len(findings) > limit:
         write(f"{plural(len(findings) - limit, 'further finding')} not shown (--limit)")
+    if any(finding.without_lines for finding in findings):
+        write("Numba gives the lines of a kernel with @cuda.jit(lineinfo=True)")
     write(plural(len(findings), "finding") if findings else "nothing found")
 
 

@@ -25,7 +25,7 @@ class _Rule:
         places = [(finding.file, finding.line), *((a.file, a.line) for a in accesses)]
         return (
             fnmatchcase(finding.kind, self.kind)
-            and fnmatchcase(finding.kernel, self.kernel)
+            and any(fnmatchcase(name, self.kernel) for name in (finding.kernel, finding.kernel_name))
             and any(
                 (fnmatchcase(file, self.file) or fnmatchcase(os.path.basename(file), self.file))
                 and self.line in (None, line)

@@ -219,7 +219,8 @@ class SimulatedGpu:
 
     def block(self, nbytes: int) -> Block:
         """New memory on this device, given back when nothing refers to it. Raises OutOfMemoryError."""
-        size = max(_GRANULE, -(-nbytes // _GRANULE) * _GRANULE)
+        granule = _GRANULE if self.gpu.checking is None else 1  # bounds of tensors are checked
+        size = max(granule, -(-nbytes // granule) * granule)
         with self._lock:
             # What PyTorch has given back is looked for when it matters: for memory, or for the peak.
             if not self._free.get(size) or self.current + size > self.peak:

@@ -13,7 +13,7 @@ extern "C" __global__ void product(const unsigned *a, const unsigned *b, float2 
   TILE(b);  // other: race-async
   LEFT(a);
   __syncthreads();
-  WGMMA_FENCE();
+  WGMMA_FENCE();  // other: race-async
   WGMMA(d, left, descriptor);  // fault: race-async
   WGMMA_COMMIT();
   WGMMA_WAIT(d);

@@ -10,7 +10,7 @@ extern "C" __global__ void product(const unsigned *a, const unsigned *b, float2 
   TILE(b);
   LEFT(a);
   __syncthreads();
-  WGMMA_FENCE();
+  WGMMA_FENCE();  // other: race-async
   WGMMA(d, left, descriptor);  // other: race-async
   WGMMA_COMMIT();
 #ifndef FAULT

@@ -15,7 +15,7 @@ extern "C" __global__ void product(const unsigned *a, const unsigned *b, float2 
   right[row][column + 4] = 0;
   __syncwarp();
   float d[4] = {0, 0, 0, 0};
-  const unsigned l[4] = {left[row][column], left[row + 8][column],
+  const unsigned l[4] = {left[row][column], left[row + 8][column],  // other: uninitialised-shared
                          left[row][column + 4],  // other: uninitialised-shared
                          left[row + 8][column + 4]};
   asm volatile(

@@ -10,5 +10,5 @@ extern "C" __global__ void reverse(const int *x, int *y) {
 #ifndef FAULT
   __syncthreads();
 #endif
-  y[threadIdx.x] = s[127 - threadIdx.x];  // fault: race-shared // also: uninitialised-shared
+  y[threadIdx.x] = s[127 - threadIdx.x];  // fault: race-shared
 }
