@@ -95,6 +95,7 @@ void Lowerer::lower_function(const FunctionCode& function) {
   code_ = &function;
   function_ = &program_.module.functions[function.ptx];
   flow_ = ptx::control_flow(*function_, program_.module);
+  written_.clear();
   collect_accesses();
   find_fusions();
   find_parameters();
@@ -313,6 +314,10 @@ void Lowerer::lower_instruction(uint32_t i, uint32_t op, uint32_t op_end) {
   for (uint32_t k = op; k < op_end; ++k) deferred_ |= program_.code[k].control == Control::Deferred;
   apply_rule(i);
   name_constant(i);
+  for (const uint32_t r : accesses_[i].writes)
+    for (const Place32& p : places({r}))
+      for (uint32_t k = 0; k < p.count; ++k)
+        if (!p.predicate) written_[p.first + k] = r;
   end(op, op_end, i);
 }
 
@@ -329,9 +334,19 @@ void Lowerer::apply_rule(uint32_t i) {
   throw std::logic_error("the instruction table has no machine code for " + std::string(mnemonic_->text));
 }
 
-/// An addition that absorbs the product it reads.
+/// Those whose value has not been overwritten by that of another register, which is in the same place.
+std::vector<uint32_t> Lowerer::still_held(std::vector<uint32_t> registers) const {
+  std::erase_if(registers, [&](uint32_t r) {
+    const auto last = written_.find(code_->places[r]);
+    return last != written_.end() && last->second != r;
+  });
+  return registers;
+}
+
+/// An addition that absorbs the product it reads. What is no longer there of the product's factors would be,
+/// in machine code, in a register of its own: it waits for nothing.
 void Lowerer::fuse(uint32_t product) {
-  const auto factors = places(accesses_[product].reads);
+  const auto factors = places(still_held(accesses_[product].reads));
   const auto result = places(accesses_[product].writes)[0];
   std::erase_if(reads_, [&](const Place32& p) { return p.first == result.first; });
   reads_.insert(reads_.begin(), factors.begin(), factors.end());

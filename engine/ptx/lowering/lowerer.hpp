@@ -88,6 +88,7 @@ class Lowerer {
   void find_loaded_parameter(uint32_t i, uint64_t bank_offset, const std::vector<uint64_t>& offsets);
 
   std::vector<Place32> places(const std::vector<uint32_t>& registers) const;
+  std::vector<uint32_t> still_held(std::vector<uint32_t> registers) const;
   void join_vectors();
   void join_vector(const ptx::Operand& vector);
   void follow_copies();
@@ -113,11 +114,12 @@ class Lowerer {
   ptx::ControlFlow flow_;
   std::vector<ptx::Access> accesses_;
   std::vector<uint32_t> uses_, defined_by_;
-  std::vector<uint32_t> fuses_;         ///< by instruction: the product that an addition absorbs
-  std::vector<bool> fused_;             ///< products absorbed by additions
-  std::vector<uint32_t> constant_of_;   ///< by register: offset of its value in the constant bank, if it is
-                                        ///< there
-  std::map<uint32_t, Place32> copies_;  ///< copies in the block that cost nothing: place -> what it holds
+  std::vector<uint32_t> fuses_;           ///< by instruction: the product that an addition absorbs
+  std::vector<bool> fused_;               ///< products absorbed by additions
+  std::vector<uint32_t> constant_of_;     ///< by register: offset of its value in the constant bank, if it is
+                                          ///< there
+  std::map<uint32_t, Place32> copies_;    ///< copies in the block that cost nothing: place -> what it holds
+  std::map<uint32_t, uint32_t> written_;  ///< by place: the register that was last written there, in the text
   std::vector<Place32> reads_, writes_;
   bool deferred_ = false;
   uint32_t first_ = 0, access_ = UINT32_MAX, line_ = 0;
