@@ -118,8 +118,8 @@ def test_looks_find_what_counting_every_cycle_finds() -> None:
 
 
 def test_an_address_does_not_wait_for_what_took_the_place_of_its_index() -> None:
-    """`%index` is dead after the product, and its place is a loaded value's. The addition that makes the address
-    of the store absorbs the product, and waits for nothing: the first use of the values does.
+    """`%index` is dead after the product, and its place is a loaded value's. The addition that makes the
+    store's address absorbs the product, and waits for nothing: the first use of the values does.
     """
     gpu = GPU("a100", code="ptx", set={"sm.count": 1})
     module = gpu.load("""
@@ -127,32 +127,37 @@ def test_an_address_does_not_wait_for_what_took_the_place_of_its_index() -> None
 .target sm_80
 .address_size 64
 .visible .entry add(.param .u64 x, .param .u64 y, .param .u64 z) {
+  .reg .pred %p;
   .reg .b32 %index, %a<4>, %b<4>;
   .reg .b64 %x, %y, %z, %offset;
   ld.param.u64 %x, [x];
   ld.param.u64 %y, [y];
   ld.param.u64 %z, [z];
   mov.u32 %index, %tid.x;
+  setp.lt.s32 %p, %index, 64;
   mul.wide.s32 %offset, %index, 16;
   add.s64 %x, %x, %offset;
   add.s64 %y, %y, %offset;
-  ld.global.v4.b32 {%a0, %a1, %a2, %a3}, [%x];
-  ld.global.v4.b32 {%b0, %b1, %b2, %b3}, [%y];
+  mov.u32 %a0, 0; mov.u32 %a1, 0; mov.u32 %a2, 0; mov.u32 %a3, 0;
+  @%p ld.global.v4.b32 {%a0, %a1, %a2, %a3}, [%x];
+  mov.u32 %b0, 0; mov.u32 %b1, 0; mov.u32 %b2, 0; mov.u32 %b3, 0;
+  @%p ld.global.v4.b32 {%b0, %b1, %b2, %b3}, [%y];
+  @!%p bra $end;
   add.s64 %z, %z, %offset;
   add.s32 %a0, %a0, %b0;
   add.s32 %a1, %a1, %b1;
   add.s32 %a2, %a2, %b2;
   add.s32 %a3, %a3, %b3;
   st.global.v4.b32 [%z], {%a0, %a1, %a2, %a3};
+$end:
   ret;
 }
 """)
     z = gpu.zeros(4 * 32, "int32")
     launch = module.add[1, 32](gpu.ones(4 * 32, "int32"), gpu.ones(4 * 32, "int32"), z)
     assert (z.numpy() == 2).all()
-    waits = {
-        line.text: line.stalled.get("long_scoreboard", 0) for line in instructions(launch) if line.waiting
-    }
-    assert [text for text, waiting in waits.items() if waiting] == [
-        next(text for text in waits if text.startswith("IADD3"))
-    ], waits
+    lines = instructions(launch)
+    after = [line.text.split()[0] for line in lines][-8:]
+    assert after == ["BRA", "IMAD.WIDE", *["IADD3"] * 4, "STG.E.128", "EXIT"]
+    waits = [line.stalled.get("long_scoreboard", 0) > 0 for line in lines][-8:]
+    assert waits == [False, False, True, *[False] * 5]
