@@ -21,6 +21,7 @@ Examples:
   simt model llama-3-8b --gpu h100 --batch 8 --prefill 2048 --decode 128
   simt model path/to/config.json --gpu a100 --weights int4
   simt model mixtral-8x7b --json - | jq .time_per_token
+  simt model gpt2 --gpu a100 --chakra gpt2.0.et     a trace for ASTRA-sim
 """
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,11 +50,18 @@ def model(
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the table of operators as Parquet.")
     ] = None,
+    chakra: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the launches as a Chakra execution trace, as ASTRA-sim reads."
+        ),
+    ] = None,
     json_: Json = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
 ) -> None:
-    if parquet is not None:
-        require_output(parquet)
+    for file in (parquet, chakra):
+        if file is not None:
+            require_output(file)
 
     def told(text: str) -> None:
         if not quiet and sys.stderr.isatty():
@@ -75,6 +83,8 @@ def model(
         typer.echo("\r\x1b[K", nl=False, err=True)
     if parquet is not None:
         found.write_parquet(parquet)
+    if chakra is not None:
+        found.write_chakra(chakra)
     if write_json(json_, found.to_json()):
         return
     for line in str(found).split("\n"):

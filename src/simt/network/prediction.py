@@ -6,8 +6,11 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simt.errors import SimtError
+from simt.files import write_bytes
 from simt.formatting import format_energy, format_time, percent, text_table
 from simt.pages import notebook
 from simt.spec import Spec
@@ -96,23 +99,26 @@ class Prediction:
     weights: Weights
     operators: tuple[OperatorTime, ...]
 
-    def _rows(self, phase: Phase, tokens: int | None = None) -> list[OperatorTime]:
+    def rows(self, phase: Phase, tokens: int | None = None) -> list[OperatorTime]:
+        """Operators of a pass, in the order of their launches; those of the layers have a count of layers."""
         return [row for row in self.operators if row.phase == phase and tokens in (None, row.tokens)]
 
     @cached_property
     def time_to_first_token(self) -> Amount:
         """Seconds of the prefill."""
-        return _sum(row.time for row in self._rows("prefill"))
+        return _sum(row.time for row in self.rows("prefill"))
 
     @cached_property
     def time_per_token(self) -> Amount | None:
         """Seconds of a decoding step, in the mean over the steps: linear between the first and the last one,
         which see prefill + 1 and prefill + decode - 1 tokens. None without steps."""
-        steps = self._steps()
+        steps = self.steps
         return _sum(_sum(row.time for row in rows) for rows in steps) * (1 / len(steps)) if steps else None
 
-    def _steps(self) -> list[list[OperatorTime]]:
-        return [self._rows("decode", n) for n in sorted({row.tokens for row in self._rows("decode")})]
+    @property
+    def steps(self) -> list[list[OperatorTime]]:
+        """`rows` of the first and of the last decoding step; of one if there is no other."""
+        return [self.rows("decode", n) for n in sorted({row.tokens for row in self.rows("decode")})]
 
     @property
     def seconds(self) -> Amount:
@@ -132,8 +138,8 @@ class Prediction:
         """Of prefill and decoding; None if the energies of the GPU are not known."""
         if any(row.energy is None for row in self.operators):
             return None
-        total = _sum(row.energy for row in self._rows("prefill") if row.energy)
-        steps = self._steps()
+        total = _sum(row.energy for row in self.rows("prefill") if row.energy)
+        steps = self.steps
         each = [_sum(row.energy for row in rows if row.energy) for rows in steps]
         return total + _sum(each) * ((self.decode - 1) / len(steps)) if steps else total
 
@@ -169,7 +175,7 @@ class Prediction:
         """Multiples of the time between which silicon is in 9 of 10 cases, by the errors of compared runs,
         the widest of all operators for which such are known; and their share of the time. None if there are
         none."""
-        weight = {"prefill": 1.0, "decode": (self.decode - 1) / max(1, len(self._steps()))}
+        weight = {"prefill": 1.0, "decode": (self.decode - 1) / max(1, len(self.steps))}
         time = [(row, row.time.value * weight[row.phase]) for row in self.operators]
         known = [(row.confidence, seconds) for row, seconds in time if row.confidence is not None]
         if not known:
@@ -186,7 +192,7 @@ class Prediction:
     def limits(self, phase: Phase) -> dict[str, float]:
         """Shares of a phase's time by what limits it, largest first."""
         found: dict[str, float] = {}
-        for row in self._rows(phase):
+        for row in self.rows(phase):
             found[row.limit] = found.get(row.limit, 0.0) + row.time.value
         total = sum(found.values())
         return {name: found[name] / total for name in sorted(found, key=lambda name: -found[name])}
@@ -250,7 +256,7 @@ class Prediction:
             "energy",
         ]
         rows = []
-        shown = self._rows("prefill") + (self._steps() or [[]])[0]
+        shown = self.rows("prefill") + (self.steps or [[]])[0]
         for row in shown:
             total = sum(each.time.value for each in shown if each.phase == row.phase)
             time, energy = row.time, row.energy
@@ -310,6 +316,12 @@ class Prediction:
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the table of operators."""
         self.to_polars().write_parquet(os.fspath(path))
+
+    def write_chakra(self, path: str | os.PathLike[str]) -> None:
+        """Writes its launches in their order as a Chakra execution trace (`simt.network.chakra`)."""
+        from .chakra import trace
+
+        write_bytes(Path(path), trace(self), SimtError)
 
     def __str__(self) -> str:
         lines = [self.title, ""]
