@@ -380,12 +380,12 @@ def place_of(gpu: SimulatedGpu, key: tuple[Any, ...]) -> Path | None:
 
 
 def read(path: Path | None) -> Recorded | None:
-    """A record that an earlier process has kept."""
+    """A record that an earlier process has kept; None if there is none, or the file is damaged."""
     if path is None:
         return None
     try:
         found: Recorded = pickle.loads(path.read_bytes())
-    except (OSError, EOFError, pickle.UnpicklingError):
+    except Exception:  # damaged bytes may raise anything
         return None
     used(path)
     return found
