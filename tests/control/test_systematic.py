@@ -204,8 +204,8 @@ def run(controller: Any, ctas: int = 20 * WAVE, rounds: int = 40, **options: Any
 def test_even_launches_are_estimated_within_the_interval() -> None:
     halves = []
     for rounds in (120, 140, 240):
-        full, values = run(None, ctas=60 * WAVE, rounds=rounds)
-        found, computed = run("systematic", ctas=60 * WAVE, rounds=rounds)
+        full, values = run(None, ctas=72 * WAVE, rounds=rounds)
+        found, computed = run("systematic", ctas=72 * WAVE, rounds=rounds)
         sampled = found.sampled
         assert sampled is not None and sampled.decision == "skip"
         assert sampled.ctas <= full.engine["ctas"] * 0.3

@@ -16,7 +16,7 @@ from simt.spec import Spec, load_spec
 from simt.spec.files import ANY_NAME, _fields, choices, range_of
 from simt.spec.section import Megahertz, Quantity
 from simt.trace import Copy, open_trace
-from simt.trace.writer import LOCAL_BASE, Warp
+from simt.trace.writer import LOCAL_BASE, SHARED_BASE, Warp
 from support.tiny import GLOBAL, MOST_CYCLES, write_kernel
 
 GPUS = {"qv100": {"sm.count": 3}, "h100": {"sm.count": 4}, "titan-accelsim": {"sm.count": 2}}
@@ -62,6 +62,7 @@ def memory(warp: Warp, seed: int) -> None:
         warp.memory("LDS.64", lanes(128 * i, 8), 8, 14, (3,))
         warp.memory("LDS.128", lanes(0, 0), 16, 12, (3,))
         warp.memory("LDS", lanes(0, 64), 4, 12, (3,))
+        warp.memory("LD.E", lanes(SHARED_BASE, 4), 4, 12, (2,))
         warp.memory("LDG.E.SYS", lanes(base, 0), 4, 10, (2,))
         warp.memory("LDC", lanes(GLOBAL + 192 * i, 0), 4, 13, (3,))
         warp.memory("LDC", lanes(GLOBAL + 192 * (i + 5 * seed), 192), 4, 8, (8,))

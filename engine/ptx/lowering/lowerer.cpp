@@ -21,6 +21,7 @@ constexpr uint32_t none = UINT32_MAX;
 constexpr uint32_t predicate_flag = 0x10000;
 constexpr uint32_t general_registers = 254;  // 255 is RZ; registers beyond share numbers, which affects
                                              // timing only
+constexpr uint32_t never_written = general_registers - 2;  // but in functions that need nearly all
 // Start of kernel parameters in constant bank 0, as in disassembly (c[0x0][0x160]).
 constexpr uint64_t constant_bank_bytes = 64 * 1024;
 constexpr uint32_t hopper_parameters = 0x210, volta_parameters = 0x160, kepler_parameters = 0x140;
@@ -334,19 +335,23 @@ void Lowerer::apply_rule(uint32_t i) {
   throw std::logic_error("the instruction table has no machine code for " + std::string(mnemonic_->text));
 }
 
-/// Those whose value has not been overwritten by that of another register, which is in the same place.
-std::vector<uint32_t> Lowerer::still_held(std::vector<uint32_t> registers) const {
-  std::erase_if(registers, [&](uint32_t r) {
-    const auto last = written_.find(code_->places[r]);
-    return last != written_.end() && last->second != r;
-  });
-  return registers;
+/// The places of registers, but for values that those of other registers have overwritten since: in machine
+/// code they would be in registers of their own, which wait for nothing.
+std::vector<Place32> Lowerer::places_of_values(const std::vector<uint32_t>& registers) const {
+  std::vector<Place32> result = places(registers);
+  size_t k = 0;
+  for (const uint32_t r : registers)
+    for (const Place32& p : places({r})) {
+      const auto last = written_.find(p.first);
+      if (last != written_.end() && last->second != r) result[k].first = never_written;
+      ++k;
+    }
+  return result;
 }
 
-/// An addition that absorbs the product it reads. What is no longer there of the product's factors would be,
-/// in machine code, in a register of its own: it waits for nothing.
+/// An addition that absorbs the product it reads.
 void Lowerer::fuse(uint32_t product) {
-  const auto factors = places(still_held(accesses_[product].reads));
+  const auto factors = places_of_values(accesses_[product].reads);
   const auto result = places(accesses_[product].writes)[0];
   std::erase_if(reads_, [&](const Place32& p) { return p.first == result.first; });
   reads_.insert(reads_.begin(), factors.begin(), factors.end());

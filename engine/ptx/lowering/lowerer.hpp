@@ -88,7 +88,7 @@ class Lowerer {
   void find_loaded_parameter(uint32_t i, uint64_t bank_offset, const std::vector<uint64_t>& offsets);
 
   std::vector<Place32> places(const std::vector<uint32_t>& registers) const;
-  std::vector<uint32_t> still_held(std::vector<uint32_t> registers) const;
+  std::vector<Place32> places_of_values(const std::vector<uint32_t>& registers) const;
   void join_vectors();
   void join_vector(const ptx::Operand& vector);
   void follow_copies();

@@ -27,7 +27,7 @@ from triton import knobs
 from . import gpus
 from .inductor import DECOMPOSED, configure
 from .operators import DECOMPOSITIONS, IN_PLACE
-from .recorded import ALIGNMENT, Recorded, followed, keep, place_of, read
+from .recorded import ALIGNMENT, OperatorRecord, followed, keep, place_of, read
 
 aten = torch.ops.aten
 _TRIALS = 3
@@ -81,7 +81,7 @@ class _Operator:
 
     __slots__ = ("call", "path", "record", "trials")
 
-    def __init__(self, record: Recorded | None, path: Path | None) -> None:
+    def __init__(self, record: OperatorRecord | None, path: Path | None) -> None:
         self.record, self.path = record, path
         self.call: Any = None
         self.trials = 0

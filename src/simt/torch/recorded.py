@@ -37,7 +37,7 @@ _NUMBERS = (bool, int, float, complex)
 _CONTAINERS = {type(None): None, torch.Tensor: torch.Tensor, tuple: tuple, list: list}
 
 
-class Result(NamedTuple):
+class MadeTensor(NamedTuple):
     """A tensor that an operator makes. block: the number of its memory. stride, offset: in elements."""
 
     block: int
@@ -67,7 +67,7 @@ class Launched(NamedTuple):
 
 
 @dataclass
-class Recorded:
+class OperatorRecord:
     """An operator's memory, launches and results.
 
     blocks: bytes of each piece of memory. results: what it makes, or the number of the tensor that it changes
@@ -77,7 +77,7 @@ class Recorded:
     name: str
     blocks: tuple[int, ...]
     launches: tuple[Launched, ...]
-    results: tuple[Result | int | None, ...]
+    results: tuple[MadeTensor | int | None, ...]
     shape: type
     launchers: dict[int, list[Launcher]] = field(default_factory=dict)
     """What launches it, for each stream."""
@@ -136,7 +136,7 @@ def followed(
     name: str,
     returned: Sequence[int | None],
     tensors: list[torch.Tensor],
-) -> tuple[Any, Recorded | None]:
+) -> tuple[Any, OperatorRecord | None]:
     """The results of compiled code, and the record of what it did, if all of that is known.
 
     returned: for each result, which of the tensors it is.
@@ -286,14 +286,14 @@ class Recorder:
             taken += len(found)
         return taken > 0
 
-    def finished(self, name: str, outputs: Any, returned: Sequence[int | None]) -> Recorded | None:
+    def finished(self, name: str, outputs: Any, returned: Sequence[int | None]) -> OperatorRecord | None:
         """The record, if all that was done is known. outputs: of the operator. returned: for each, which of
         its tensors it is.
         """
         shape = _CONTAINERS.get(type(outputs))
         if not self.is_whole or not self.is_clear or shape is None:
             return None
-        results: list[Result | int | None] = []
+        results: list[MadeTensor | int | None] = []
         for output, which in zip([outputs] if shape is torch.Tensor else outputs, returned, strict=True):
             if which is not None or output is None:
                 results.append(which)
@@ -302,7 +302,7 @@ class Recorder:
             if found is None or found[0] < len(self._tensors) or found[1]:
                 return None
             results.append(
-                Result(
+                MadeTensor(
                     found[0] - len(self._tensors),
                     output.dtype,
                     tuple(output.shape),
@@ -311,7 +311,7 @@ class Recorder:
                 )
             )
         blocks = tuple(nbytes for _, nbytes in self._blocks)
-        return Recorded(name, blocks, tuple(self._launches), tuple(results), shape)
+        return OperatorRecord(name, blocks, tuple(self._launches), tuple(results), shape)
 
     def _place(self, address: int) -> tuple[int, int] | None:
         """What an address points into, and how far. What was allocated last comes first: addresses are used
@@ -379,19 +379,19 @@ def place_of(gpu: SimulatedGpu, key: tuple[Any, ...]) -> Path | None:
     return cache_directory("operators") / digest
 
 
-def read(path: Path | None) -> Recorded | None:
+def read(path: Path | None) -> OperatorRecord | None:
     """A record that an earlier process has kept; None if there is none, or the file is damaged."""
     if path is None:
         return None
     try:
-        found: Recorded = pickle.loads(path.read_bytes())
+        found: OperatorRecord = pickle.loads(path.read_bytes())
     except Exception:  # damaged bytes may raise anything
         return None
     used(path)
     return found
 
 
-def keep(path: Path | None, record: Recorded) -> None:
+def keep(path: Path | None, record: OperatorRecord) -> None:
     """Keeps a record for later processes."""
     if path is not None:
         write_whole(path, pickle.dumps(replace(record, launchers={})))
