@@ -75,7 +75,7 @@ def problems(draw: st.DrawFn) -> Convolution:
     r, s = draw(st.sampled_from([(3, 3), (5, 5), (2, 2), (1, 3)]))
     size = {name: draw(st.integers(1, most)) for name, most in (("n", 3), ("c", 20), ("k", 40))}
     pad_h, pad_w = draw(st.integers(0, r)), draw(st.integers(0, s))
-    h, w = (draw(st.integers(max(1, side - 2 * pad), 28)) for side, pad in ((r, pad_h), (s, pad_w)))
+    h, w = (draw(st.integers(max(1, side - 2 * pad), 40)) for side, pad in ((r, pad_h), (s, pad_w)))
     stride = draw(st.sampled_from([1, 1, 2]))
     return Convolution(**size, h=h, w=w, r=r, s=s, pad_h=pad_h, pad_w=pad_w, stride=stride)
 

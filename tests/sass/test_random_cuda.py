@@ -24,6 +24,6 @@ def test_same_values(arch: str) -> None:
 
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False), st.sampled_from(ARCHS))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_same_values_of_any(chance: random.Random, arch: str) -> None:
     assert mismatch(Program(chance, arch), arch, LEVELS) is None

@@ -116,7 +116,7 @@ def test_a_study_that_is_killed_is_that_of_one_run(tmp_path: Path) -> None:
         "[workers]\ncount = 2\nbatch_seconds = 0.1\n"
     )
     tables = []
-    for kills in (0, 3):
+    for kills in (0, 4):
         assert kill_at_random(tmp_path, kills) >= kills / 2
         study = Study.load(tmp_path / "study.toml")
         tables.append(study.table(how=False))
