@@ -94,6 +94,14 @@ void set_widths(StaticInstruction& s, uint8_t destination, std::initializer_list
   }
 }
 
+void set_pairs(StaticInstruction& s) {
+  const auto widen = [](Register& r) {
+    if (r.file == RegisterFile::General || r.file == RegisterFile::Uniform) r.width = 2;
+  };
+  for (int i = 0; i < s.destination_count; ++i) widen(s.destinations[i]);
+  for (int i = 0; i < s.source_count; ++i) widen(s.sources[i]);
+}
+
 void set_memory_widths(StaticInstruction& s, const OpcodeRow& row, const Tokens& tokens) {
   uint8_t data = registers_for(s.access_bytes);
   if (row.also.access == Access::MatrixRows) {
@@ -143,6 +151,11 @@ void set_arithmetic_widths(StaticInstruction& s, const OpcodeRow& row, std::stri
       return set_widths(s, has(tokens, "32") ? 1 : 2, {});
     case Widths::WideProduct:
       if (has(tokens, "WIDE")) set_widths(s, 2, {1, 1, 2});
+      return;
+    case Widths::Pairs:
+      return set_pairs(s);
+    case Widths::PairsBy64:
+      if (has(tokens, "64") || has(tokens, "S64") || has(tokens, "U64")) set_pairs(s);
       return;
     case Widths::ToType:
     case Widths::FromType:

@@ -235,7 +235,9 @@ enum class Widths : uint8_t {
   WideProduct,  ///< with WIDE the result and the addend have two
   ToType,       ///< of a conversion: a modifier's type is the result's, a second one the source's
   FromType,     ///< likewise, but a single floating-point type is the source's
-  SameType      ///< result and source have the modifier's type
+  SameType,     ///< result and source have the modifier's type
+  Pairs,        ///< all have two
+  PairsBy64     ///< with 64, S64 or U64 all have two
 };
 
 /// What each address of a memory instruction names.

@@ -63,6 +63,35 @@ constexpr Row hopper[] = {
     {0x208, 2, LaunchValue::Zero},  // descriptor of global memory
 };
 
+// With SR_CgaSize 0: code subtracts 0xa0 times that from the offsets from 0x250 to 0x2cc.
+constexpr Row blackwell[] = {
+    {0xd0, 16, LaunchValue::Zero},  // %envreg16 to %envreg31
+    {0x120, 2, LaunchValue::Constants},
+    {0x140, 2, LaunchValue::GridNumber},
+    {0x16c, 1, LaunchValue::ReservedSharedBytes},
+    {0x250, 1, LaunchValue::Zero},  // %envreg0
+    {0x254, 2, LaunchValue::BarrierHigh},
+    {0x25c, 7, LaunchValue::Zero},                 // %envreg3 to %envreg9
+    {0x278, 1, LaunchValue::ReservedSharedBytes},  // %reserved_smem_offset_end, %envreg10
+    {0x27c, 1, LaunchValue::Zero},                 // %reserved_smem_offset_1, %envreg11
+    {0x280, 4, LaunchValue::Zero},                 // %envreg12 to %envreg15
+    {0x2a0, 3, LaunchValue::ClusterX},
+    {0x2ac, 1, LaunchValue::DynamicSharedBytes},
+    {0x2b0, 3, LaunchValue::ClusterReciprocalX},
+    {0x2c0, 3, LaunchValue::ClustersX},
+    {0x2cc, 1, LaunchValue::ClusterSize},
+    {0x2d0, 1, LaunchValue::SmCount},
+    {0x2e8, 2, LaunchValue::Zero},  // %current_graph_exec
+    {0x2f8, 2, LaunchValue::LocalWindow},
+    {0x348, 2, LaunchValue::Parameters},
+    {0x350, 2, LaunchValue::LastParameter},
+    {0x358, 2, LaunchValue::Zero},  // descriptor of global memory
+    {0x360, 3, LaunchValue::BlockX},
+    {0x36c, 1, LaunchValue::HasClusters},
+    {0x370, 3, LaunchValue::GridX},
+    {0x37c, 1, LaunchValue::StackTop},
+};
+
 template <size_t count>
 std::optional<LaunchValue> find(const Row (&rows)[count], uint32_t offset) {
   constexpr uint32_t word_bytes = 4;
@@ -90,7 +119,8 @@ float reciprocal(uint32_t size) {
 }  // namespace
 
 std::optional<LaunchValue> launch_value_at(uint32_t sm, uint32_t offset) {
-  constexpr uint32_t first_ampere = 80, first_hopper = 90;
+  constexpr uint32_t first_ampere = 80, first_hopper = 90, first_blackwell = 100;
+  if (sm >= first_blackwell) return find(blackwell, offset);
   if (sm >= first_hopper) return find(hopper, offset);
   if (const auto found = find(before_hopper, offset)) return found;
   return sm < first_ampere ? find(volta_and_turing, offset) : find(ampere_and_ada, offset);

@@ -61,8 +61,8 @@ constexpr uint32_t constants_bank = 3;
 
 /// Where parameters begin in constant bank 0 of an architecture, such as 80.
 constexpr uint32_t parameters_begin(uint32_t sm) {
-  constexpr uint32_t first_hopper = 90;
-  return sm < first_hopper ? 0x160 : 0x210;
+  constexpr uint32_t first_hopper = 90, first_blackwell = 100;
+  return sm < first_hopper ? 0x160 : sm < first_blackwell ? 0x210 : 0x380;
 }
 
 /// What code of an architecture, finds in the word at this offset of constant bank 0, before its

@@ -19,10 +19,12 @@ struct FloatSource {
   uint32_t keep = ~0u, flip = 0;
 
   FloatSource() = default;
-  FloatSource(Translation& t, uint32_t index) : place(t.source(index)) {
+  FloatSource(Translation& t, uint32_t index) : FloatSource(t, t.source(index), t.operand(index)) {
+    if (!t.operand(index).suffixes.empty()) t.unsupported("this form of a source");
+  }
+  FloatSource(const Translation& t, Place at, const Operand& o) : place(at) {
     constexpr uint32_t sign = 0x80000000u;
-    const Operand& o = t.operand(index);
-    if (o.inverted || !o.suffixes.empty()) t.unsupported("this form of a source");
+    if (o.inverted) t.unsupported("this form of a source");
     if (o.absolute) keep = ~sign;
     if (o.negated) flip = sign;
   }
@@ -75,18 +77,11 @@ FloatModes take_float_modes(Translation& t) {
   return {ftz, saturates, directions[t.take_one_of({"RN", "RZ", "RM", "RP"}, 0)]};
 }
 
-/// op[.FTZ][.rounding][.SAT] d, a, b [, c].
 template <class F, uint32_t sources>
-void translate_arithmetic(Translation& t) {
-  const FloatModes modes = take_float_modes(t);
+void emit_arithmetic(Translation& t, const FloatModes& modes, Place to, const FloatDetail& d) {
   const bool ftz = modes.ftz, saturates = modes.saturates, nearest = modes.nearest();
-  const Place to = t.destination(0);
-  FloatDetail d;
   bool plain = true;
-  for (uint32_t k = 0; k < sources; ++k) {
-    d.sources[k] = FloatSource(t, 1 + k);
-    plain &= d.sources[k].plain();
-  }
+  for (uint32_t k = 0; k < sources; ++k) plain &= d.sources[k].plain();
   Op& op = t.emit(ftz         ? saturates ? float_handler<F, sources, true, Clamp::Sat>(plain, nearest)
                                           : float_handler<F, sources, true, Clamp::None>(plain, nearest)
                   : saturates ? float_handler<F, sources, false, Clamp::Sat>(plain, nearest)
@@ -97,6 +92,34 @@ void translate_arithmetic(Translation& t) {
   if (sources == 3) op.c = d.sources[2].place;
   op.immediate = modes.direction;
   t.detail<FloatDetail>() = d;
+}
+
+/// op[.FTZ][.rounding][.SAT] d, a, b [, c].
+template <class F, uint32_t sources>
+void translate_arithmetic(Translation& t) {
+  const FloatModes modes = take_float_modes(t);
+  const Place to = t.destination(0);
+  FloatDetail d;
+  for (uint32_t k = 0; k < sources; ++k) d.sources[k] = FloatSource(t, 1 + k);
+  emit_arithmetic<F, sources>(t, modes, to, d);
+}
+
+/// op2[.FTZ][.rounding] d, a.F32x2.HI_LO, b.F32x2.HI_LO [, c.F32x2.HI_LO]: of both words of pairs.
+template <class F, uint32_t sources>
+void translate_pair_arithmetic(Translation& t) {
+  const FloatModes modes = take_float_modes(t);
+  const Place to = t.destination(0, 2);
+  FloatDetail d;
+  for (uint32_t k = 0; k < sources; ++k) {
+    const Operand& o = t.operand(1 + k);
+    const bool is_register = o.kind == OperandKind::Register || o.kind == OperandKind::Uniform;
+    if (!is_register || o.suffixes != std::vector<std::string_view>{"F32x2", "HI_LO"})
+      t.unsupported("this form of a source");
+    d.sources[k] = FloatSource(t, t.source(1 + k, 2), o);
+  }
+  emit_arithmetic<F, sources>(t, modes, to, d);
+  for (FloatSource& source : d.sources) source.place += place::register_bytes;
+  emit_arithmetic<F, sources>(t, modes, to + place::register_bytes, d);
 }
 
 struct ScaledProductDetail : FloatDetail {
@@ -153,6 +176,15 @@ void translate_fmul(Translation& t) {
 }
 void translate_ffma(Translation& t) {
   translate_arithmetic<operations::Fma, 3>(t);
+}
+void translate_fadd2(Translation& t) {
+  translate_pair_arithmetic<operations::Add, 2>(t);
+}
+void translate_fmul2(Translation& t) {
+  translate_pair_arithmetic<operations::Mul, 2>(t);
+}
+void translate_ffma2(Translation& t) {
+  translate_pair_arithmetic<operations::Fma, 3>(t);
 }
 
 // --- comparison -------------------------------------------------------------------------------------------
@@ -231,7 +263,7 @@ void translate_fset(Translation& t) {
 namespace {
 
 struct FloatSelectDetail : Detail {
-  FloatSource a, b;
+  FloatSource a, b, c;
   Truth chosen;
 };
 
@@ -295,6 +327,39 @@ void translate_fmnmx(Translation& t) {
                  : nan   ? ftz ? run_extreme<true, false, true> : run_extreme<true, false, false>
                  : ftz   ? run_extreme<false, false, true>
                          : run_extreme<false, false, false>);
+}
+
+namespace {
+
+template <bool nan, bool ftz>
+void run_extreme_of_three(Context& c, const Op& op) {
+  const auto& d = op.details<FloatSelectDetail>();
+  const uint32_t *a = row(c, d.a.place), *b = row(c, d.b.place), *e = row(c, d.c.place);
+  const uint32_t least = d.chosen.bits(c);
+  map_words(c, op.destination, [&](uint32_t i) {
+    const uint32_t x = (a[i] & d.a.keep) ^ d.a.flip, y = (b[i] & d.b.keep) ^ d.b.flip,
+                   z = (e[i] & d.c.keep) ^ d.c.flip;
+    return least >> i & 1 ? extreme<false, nan, false, ftz>(extreme<false, nan, false, ftz>(x, y), z)
+                          : extreme<true, nan, false, ftz>(extreme<true, nan, false, ftz>(x, y), z);
+  });
+}
+
+}  // namespace
+
+/// FMNMX3 d, a, b, c, p.
+void translate_fmnmx3(Translation& t) {
+  const bool ftz = t.take("FTZ"), nan = t.take("NAN");
+  FloatSelectDetail d;
+  const Place to = t.destination(0);
+  d.a = FloatSource(t, 1);
+  d.b = FloatSource(t, 2);
+  d.c = FloatSource(t, 3);
+  d.chosen = t.predicate(4);
+  t.emit(nan   ? ftz ? run_extreme_of_three<true, true> : run_extreme_of_three<true, false>
+         : ftz ? run_extreme_of_three<false, true>
+               : run_extreme_of_three<false, false>)
+      .destination = to;
+  t.detail<FloatSelectDetail>() = d;
 }
 
 // --- special functions ------------------------------------------------------------------------------------

@@ -11,14 +11,15 @@ using Semantics = void(Translation&);
 Semantics translate_iadd3, translate_imad, translate_lea, translate_iscadd, translate_shf, translate_lop3,
     translate_isetp, translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc,
     translate_flo, translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff,
-    translate_vabsdiff4, translate_viadd, translate_viaddmnmx, translate_vimnmx3;
+    translate_vabsdiff4, translate_viadd, translate_viaddmnmx, translate_vimnmx3, translate_iadd;
 // moves.cpp
 Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r,
     translate_r2p, translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc,
     translate_bmov;
 // float.cpp
 Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, translate_fset, translate_fsel,
-    translate_fmnmx, translate_mufu, translate_fchk;
+    translate_fmnmx, translate_fmnmx3, translate_fadd2, translate_fmul2, translate_ffma2, translate_mufu,
+    translate_fchk;
 // double.cpp
 Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp;
 // convert.cpp

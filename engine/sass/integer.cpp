@@ -25,6 +25,15 @@ uint32_t leading_predicates(Translation& t, uint32_t from) {
   return count;
 }
 
+/// Of results in predicates that are all PT, the index of the first operand behind them.
+uint32_t skip_predicates(Translation& t, uint32_t from) {
+  const uint32_t end = from + leading_predicates(t, from);
+  for (uint32_t i = from; i < end; ++i)
+    if (const Operand& o = t.operand(i); o.index != Operand::true_predicate || o.negated)
+      t.unsupported("a result in a predicate");
+  return end;
+}
+
 // --- IADD3 ------------------------------------------------------------------------------------------------
 
 struct SumDetail : Detail {
@@ -91,11 +100,12 @@ struct WideSumDetail : Detail {
   Place terms[3] = {};
   bool negated[3] = {};
 };
+template <uint32_t count>
 void run_wide_sum(Context& c, const Op& op) {
   const auto& d = op.details<WideSumDetail>();
   map_pairs(c, op.destination, [&](uint32_t i) {
     uint64_t sum = 0;
-    for (uint32_t k = 0; k < 3; ++k) {
+    for (uint32_t k = 0; k < count; ++k) {
       const uint64_t term = pair_at(row(c, d.terms[k]), i);
       sum += d.negated[k] ? 0 - term : term;
     }
@@ -103,26 +113,34 @@ void run_wide_sum(Context& c, const Op& op) {
   });
 }
 
-/// UIADD3.64 d, a, b, c.
+/// IADD.64 d, a, b; UIADD3.64 d, [UPT, UPT,] a, b, c.
+template <uint32_t count>
 void translate_wide_sum(Translation& t) {
-  if (t.operand_count() != 4) t.unsupported("carries of 64 bits");
+  const uint32_t first = skip_predicates(t, 1);
+  if (t.operand_count() != first + count) t.unsupported("carries of 64 bits");
   WideSumDetail d;
-  for (uint32_t k = 0; k < 3; ++k) {
-    const Operand& o = t.operand(k + 1);
+  for (uint32_t k = 0; k < count; ++k) {
+    const Operand& o = t.operand(first + k);
     if (o.inverted || o.absolute) t.unsupported("an operand that is inverted or an absolute value");
     d.negated[k] = o.negated;
-    d.terms[k] = t.source(k + 1, 2);
+    d.terms[k] = t.source(first + k, 2);
   }
   const Place to = t.destination(0, 2);
-  t.emit(run_wide_sum).destination = to;
+  t.emit(run_wide_sum<count>).destination = to;
   t.detail<WideSumDetail>() = d;
 }
 
 }  // namespace
 
+/// IADD.64 d, a, b.
+void translate_iadd(Translation& t) {
+  if (!t.take("64")) t.unsupported("a sum of 32 bits");
+  translate_wide_sum<2>(t);
+}
+
 /// IADD3 d, [p, [p,]] a, b, c [, p, p]: carries are added where .X says so.
 void translate_iadd3(Translation& t) {
-  if (t.take("64")) return translate_wide_sum(t);
+  if (t.take("64")) return translate_wide_sum<3>(t);
   const bool extended = t.take("X");
   const Place to = t.destination(0);
   const uint32_t carries = leading_predicates(t, 1), first = 1 + carries;
@@ -506,26 +524,55 @@ void run_compare(Context& c, const Op& op) {
   if (d.other_result != place::none) write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
 }
 
+/// T: how pairs of words compare.
+template <class T>
+void run_wide_compare(Context& c, const Op& op) {
+  const auto& d = op.details<CompareDetail>();
+  T a[warp_lanes], b[warp_lanes];
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    a[i] = static_cast<T>(pair_at(row(c, op.a), i));
+    b[i] = static_cast<T>(pair_at(row(c, op.b), i));
+  }
+  const uint32_t holds = compared(d.outcomes, a, b), with = d.with.bits(c);
+  write_predicate(c, op.destination, combined(d.combine, holds, with));
+  if (d.other_result != place::none) write_predicate(c, d.other_result, combined(d.combine, ~holds, with));
+}
+
+/// A source of 64 bits without a sign.
+Place plain_pair(Translation& t, uint32_t index) {
+  const Operand& o = t.operand(index);
+  if (o.negated || o.inverted || o.absolute) t.unsupported("a negated operand");
+  return t.source(index, 2);
+}
+
 }  // namespace
 
-/// ISETP.compare p, p, a, b, p [, p].
+/// ISETP.compare p, p, a, b, p [, p]; .S64, .U64: of pairs.
 void translate_isetp(Translation& t) {
   CompareDetail d;
   d.outcomes = take_comparison(t);
   if (d.outcomes == (Less | Greater)) d.outcomes |= Unordered;  // one operation, and no integers are
-  const bool is_signed = !t.take("U32");
+  const int type = t.take_one_of({"S32", "U32", "S64", "U64"}, 0);
+  const bool wide = type >= 2;
   d.combine = take_combine(t);
   const bool extended = t.take("EX");
   const Place to = t.predicate_destination(0);
   d.other_result = t.operand(1).index == Operand::true_predicate ? place::none : t.predicate_destination(1);
-  const Flipped a(t, 2), b(t, 3);
-  if (a.flip | b.flip) t.unsupported("a negated operand");
+  static constexpr Handler handlers[] = {run_compare<int32_t>, run_compare<uint32_t>,
+                                         run_wide_compare<int64_t>, run_wide_compare<uint64_t>};
+  const auto word = [&](uint32_t index) {
+    const Flipped x(t, index);
+    if (x.flip) t.unsupported("a negated operand");
+    return x.place;
+  };
+  const Place a = wide ? plain_pair(t, 2) : word(2), b = wide ? plain_pair(t, 3) : word(3);
   d.with = t.predicate(4);
+  if (extended && wide) t.unsupported("the comparison of lower halves of 64 bits");
   if (extended) d.lower = t.predicate(5);
-  Op& op = t.emit(is_signed ? run_compare<int32_t> : run_compare<uint32_t>);
+  Op& op = t.emit(handlers[type]);
   op.destination = to;
-  op.a = a.place;
-  op.b = b.place;
+  op.a = a;
+  op.b = b;
   t.detail<CompareDetail>() = d;
 }
 
@@ -565,15 +612,41 @@ void run_extreme(Context& c, const Op& op) {
   });
 }
 
+template <class T>
+void run_wide_extreme(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t least = op.details<SelectDetail>().chooses.bits(c);
+  map_pairs(c, op.destination, [=](uint32_t i) {
+    return static_cast<uint64_t>(
+        extreme(least >> i & 1, false, static_cast<T>(pair_at(a, i)), static_cast<T>(pair_at(b, i))));
+  });
+}
+
 void run_select(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
   const uint32_t chosen = op.details<SelectDetail>().chooses.bits(c);
   map_words(c, op.destination, [=](uint32_t i) { return chosen >> i & 1 ? a[i] : b[i]; });
 }
+void run_wide_select(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t chosen = op.details<SelectDetail>().chooses.bits(c);
+  map_pairs(c, op.destination, [=](uint32_t i) { return chosen >> i & 1 ? pair_at(a, i) : pair_at(b, i); });
+}
 
-Op& two_sources(Translation& t, Handler handler) {
+/// first: index of the first source.
+Op& two_pairs(Translation& t, Handler handler, uint32_t result, uint32_t first) {
+  const Place to = t.destination(result, 2), a = plain_pair(t, first), b = plain_pair(t, first + 1);
+  Op& op = t.emit(handler);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  return op;
+}
+
+/// first: index of the first source.
+Op& two_sources(Translation& t, Handler handler, uint32_t first = 1) {
   const Place to = t.destination(0);
-  const Flipped a(t, 1), b(t, 2);
+  const Flipped a(t, first), b(t, first + 1);
   if (a.flip | b.flip) t.unsupported("a negated operand");
   Op& op = t.emit(handler);
   op.destination = to;
@@ -619,14 +692,27 @@ void run_byte_differences(Context& c, const Op& op) {
 
 }  // namespace
 
-/// IMNMX, VIMNMX d, a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
+/// IMNMX, VIMNMX d, [PT, PT,] a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
+/// IMNMX.S64, .U64 PT, PT, d, a, b, p, !PT: of pairs.
 void translate_imnmx(Translation& t) {
-  const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2"}, 0);
-  static constexpr Handler handlers[] = {run_extreme<int32_t>, run_extreme<uint32_t>, run_extreme<int16_t>,
-                                         run_extreme<uint16_t>};
+  const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2", "S64", "U64"}, 0);
+  static constexpr Handler handlers[] = {run_extreme<int32_t>,      run_extreme<uint32_t>,
+                                         run_extreme<int16_t>,      run_extreme<uint16_t>,
+                                         run_wide_extreme<int64_t>, run_wide_extreme<uint64_t>};
   const bool relu = t.take("RELU");
-  const Truth least = t.predicate(3);
-  two_sources(t, handlers[type]);
+  Truth least;
+  if (type < 4) {
+    const uint32_t first = skip_predicates(t, 1);
+    least = t.predicate(first + 2);
+    two_sources(t, handlers[type], first);
+  } else {
+    const uint32_t to = skip_predicates(t, 0);
+    least = t.predicate(to + 3);
+    const Operand& last = t.operand(to + 4);
+    if (last.index != Operand::true_predicate || !last.negated) t.unsupported("its last operand");
+    if (relu) t.unsupported("the modifier .RELU of 64 bits");
+    two_pairs(t, handlers[type], to, to + 1);
+  }
   auto& d = t.detail<SelectDetail>();
   d.chooses = least;
   d.relu = relu;
@@ -692,10 +778,13 @@ void translate_vimnmx3(Translation& t) {
   extreme_of_three<false>(t);
 }
 
-/// SEL d, a, b, p.
+/// SEL[.64] d, a, b, p.
 void translate_sel(Translation& t) {
   const Truth chosen = t.predicate(3);
-  two_sources(t, run_select);
+  if (t.take("64"))
+    two_pairs(t, run_wide_select, 0, 1);
+  else
+    two_sources(t, run_select);
   t.detail<SelectDetail>().chooses = chosen;
 }
 

@@ -123,7 +123,7 @@ void translate_arrive(Translation& t) {
 }  // namespace
 
 /// SYNCS.EXCH.64 d, address, a: initialises an mbarrier. .ARRIVE; .PHASECHK p, address, a: whether the phase
-/// with the parity in a is complete; .CCTL.IV address: ends its use.
+/// with the parity in a is complete; .CCTL.IV address: ends its use; .CCTL.IVALL: of all.
 void translate_syncs(Translation& t) {
   if (t.take("ARRIVE")) return translate_arrive(t);
   if (t.take("EXCH")) {
@@ -147,7 +147,9 @@ void translate_syncs(Translation& t) {
     op.b = a;
     return;
   }
-  if (!t.take("CCTL") || !t.take("IV")) t.unsupported("this operation on mbarriers");
+  const bool cctl = t.take("CCTL");
+  if (cctl && t.take("IVALL")) return translate_nothing(t);
+  if (!cctl || !t.take("IV")) t.unsupported("this operation on mbarriers");
   emit_syncs(t, run_invalidate, t.address(0), {});
 }
 

@@ -1,4 +1,6 @@
 /// Loads and stores in all spaces, loads from constant banks, fences, and what only affects timing.
+#include <bit>
+
 #include "machine/fault.hpp"
 #include "machine/launch_values.hpp"
 #include "operations/memory_access.hpp"
@@ -31,27 +33,49 @@ void run_nothing(Context&, const Op&) {}
 
 /// Takes the width; the register count is `elements` where elements have a word.
 void take_width(Translation& t, AccessDetail& d) {
-  static constexpr uint32_t bytes[] = {1, 1, 2, 2, 4, 8, 16};
-  const int width = t.take_one_of({"U8", "S8", "U16", "S16", "32", "64", "128"}, 4);
+  static constexpr uint32_t bytes[] = {1, 1, 2, 2, 4, 8, 16, 32};
+  const int width = t.take_one_of({"U8", "S8", "U16", "S16", "32", "64", "128", "256"}, 4);
   d.element_bytes = std::min(4u, bytes[width]);
   d.elements = std::max(1u, bytes[width] / 4);
   d.widen = width == 1 || width == 3 ? Widen::Sign : Widen::Zero;
   d.words = d.element_bytes == 4;
 }
 
+/// The places of the words of .ENL2.256: d's upper four are the first operand of a load and the last of a
+/// store. A load's mask says which words it has; they are in registers one after another.
+void take_two_quads(Translation& t, AccessDetail& d, bool load) {
+  if (d.elements != AccessDetail::max_elements) t.unsupported("its width");
+  constexpr uint32_t quad = AccessDetail::max_elements / 2;
+  const uint32_t mask = load && t.operand_count() > 3 ? static_cast<uint32_t>(t.integer(3)) : 0xff;
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint32_t wanted = mask >> half * quad & 0xf, count = static_cast<uint32_t>(std::popcount(wanted));
+    const Place first = !load   ? t.source(1 + half, quad)
+                        : count ? t.destination(1 - half, count)
+                                : place::none;
+    if (load && count == 0 && !t.operand(1 - half).is_zero()) t.unsupported("a destination of no word");
+    const Place nowhere = count < quad ? t.scratch(1) : place::none;
+    uint32_t next = 0;
+    for (uint32_t k = 0; k < quad; ++k)
+      d.places[half * quad + k] = wanted >> k & 1 ? first + next++ * place::register_bytes : nowhere;
+  }
+}
+
 void access(Translation& t, bool load) {
   AccessDetail d;
   d.space = t.space();
-  const bool strong = take_ordering(t);
+  const bool strong = take_ordering(t), two_quads = t.take("ENL2");
   take_width(t, d);
+  if (!two_quads && d.elements == AccessDetail::max_elements) t.unsupported("its width");
   const uint32_t value = load ? 0 : 1;
-  const uint32_t at = load ? 1 : 0;
+  const uint32_t at = !load ? 0 : two_quads ? 2 : 1;
   const Address address = d.space == AccessSpace::Shared ? t.own_address(at) : t.address(at);
-  const Place first = load ? t.destination(value, d.elements) : t.source(value, d.elements);
   d.base = address.base;
-  for (uint32_t k = 0; k < d.elements; ++k) {
-    d.places[k] = first + k * place::register_bytes;
-    d.place_bytes[k] = 4;
+  d.place_bytes.fill(4);
+  if (two_quads) {
+    take_two_quads(t, d, load);
+  } else {
+    const Place first = load ? t.destination(value, d.elements) : t.source(value, d.elements);
+    for (uint32_t k = 0; k < d.elements; ++k) d.places[k] = first + k * place::register_bytes;
   }
   const bool far = d.space == AccessSpace::Global || d.space == AccessSpace::Generic;
   if (strong && far) t.order_matters();

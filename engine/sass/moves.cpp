@@ -90,6 +90,8 @@ void special(Translation& t, uint32_t words) {
   if (o.text == "SRZ") return move(t, to, t.constant({0, 0}), words);
   // The least address of the stack; accesses beyond it are faults of their own.
   if (o.text == "SR_LMEMHIOFF") return move(t, to, t.constant({0, 0}), words);
+  // Which of the shapes that a launch may have; there is one: machine/launch_values.cpp.
+  if (o.text == "SR_CgaSize") return move(t, to, t.constant({0, 0}), words);
   // The window of shared memory in the generic address space.
   if (o.text == "SR_SWINHI") return move(t, to, t.constant({functional::window::shared >> 32}), words);
   if (words == 1)
@@ -118,7 +120,7 @@ void translate_s2r(Translation& t) {
   special(t, 1);
 }
 
-/// CS2R d, special: 64 bits, or .32.
+/// CS2R d, special; CS2UR: 64 bits, or .32.
 void translate_cs2r(Translation& t) {
   special(t, t.take("32") ? 1 : 2);
 }
@@ -350,14 +352,21 @@ void translate_match(Translation& t) {
   t.detail<CollectiveOperands>() = operands;
 }
 
-/// REDUX[.op][.S32] d, a.
+/// REDUX[.op][.S32] d, a; CREDUX.{MIN,MAX}[.S32], CREDUX.{MIN,MAX,MINABS,MAXABS}.F32[.NAN].
 void translate_redux(Translation& t) {
-  const auto reduction = static_cast<functional::Reduction>(
-      t.take_one_of({"SUM", "MIN", "MAX", "AND", "OR", "XOR"}, static_cast<int>(functional::Reduction::And)));
-  const bool is_signed = t.take("S32");
+  using enum functional::Reduction;
+  const bool is_float = t.take("F32");
+  const int of_magnitudes = is_float ? t.take_one_of({"MINABS", "MAXABS"}) : -1;
+  const bool abs = of_magnitudes >= 0;
+  const auto reduction = abs ? of_magnitudes == 0 ? Min : Max
+                             : static_cast<functional::Reduction>(t.take_one_of(
+                                   {"SUM", "MIN", "MAX", "AND", "OR", "XOR"}, static_cast<int>(And)));
+  if (is_float && reduction != Min && reduction != Max) t.unsupported("this operation on floats");
+  const bool is_signed = t.take("S32"), nan = is_float && t.take("NAN");
   t.take("U32");
   const Place to = t.destination(0), a = t.source(1);
-  Op& op = t.emit(functional::reduction_handler(reduction, is_signed));
+  Op& op = t.emit(is_float ? functional::float_reduction_handler(reduction == Max, abs, nan)
+                           : functional::reduction_handler(reduction, is_signed));
   op.destination = to;
   op.a = a;
 }

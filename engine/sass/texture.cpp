@@ -129,7 +129,9 @@ void fetch(Translation& t, Fetch kind) {
   d.geometry = geometry_of(t, last);
   d.also_flatter = true;
   const bool has_sampler = t.independent_samplers() && !d.integer_coordinates;
-  if (!in_register) d.texture = take_handle(t, last - 2);
+  constexpr uint32_t first_blackwell = 100;  // whose handles are one operand
+  if (!in_register) d.texture = take_handle(t, last - (t.sm() < first_blackwell ? 2 : 1));
+  if (has_sampler && t.sm() >= first_blackwell) t.unsupported("a sampler of its own");
   if (has_sampler && in_register) t.unsupported("a sampler of its own with a texture by its handle");
   if (has_sampler) d.sampler = take_sampler(t, last - 2);
   const uint32_t count = functional::coordinate_count(d.geometry);

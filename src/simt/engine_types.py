@@ -151,7 +151,7 @@ class RawLaunch(TypedDict):
     warp_stalls: dict[str, int]
     pc: RawInstructions
     spread: dict[str, dict[str, list[int]]]
-    timeline: RawTimeline
+    timeline: RawTimeline | None  # None without intervals
     warnings: list[str]
     sampled: RawSampling | None
 

@@ -40,6 +40,7 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
      "[.width] d,constant",
      sass::translate_load_constant,
      {.result = ResultTime::UniformMove}},
+    {"LDCU", {{Blackwell, Uniform}}, Energy::Move, "[.width] d,constant", sass::translate_load_constant},
     {"ATOM",
      {{Kepler, GlobalAtomic}, {Pascal, GenericAtomic}},
      Energy::LoadStore,

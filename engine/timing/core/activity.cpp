@@ -32,11 +32,13 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
     activity_.resize(kernel.slot + 1u);
   }
   LaunchActivity& activity = activity_[kernel.slot];
-  activity = LaunchActivity{};
-  activity.scheduler_cycles.resize(warps_.schedulers());
-  activity.executions.resize(kernel.instructions.size());
-  activity.samples.resize(kernel.instructions.size());
-  activity.uncovered.resize(kernel.control_bits ? kernel.instructions.size() : 0);
+  // In the memory of the slot's last launch: programs may have tens of thousands of small ones.
+  const size_t instructions = kernel.instructions.size();
+  activity.warp_states = {};
+  activity.scheduler_cycles.assign(warps_.schedulers(), {});
+  activity.executions.assign(instructions, {});
+  activity.samples.assign(instructions, {});
+  activity.uncovered.assign(kernel.control_bits ? instructions : 0, 0);
   counters_[kernel.slot] = Counters{};
 }
 
@@ -120,7 +122,8 @@ StallReason ActivityRecorder::state_of(uint32_t w) const {
 }
 
 void ActivityRecorder::take_samples(uint64_t times) {
-  for (uint32_t s = 0; s < warps_.schedulers(); ++s)
+  for (uint32_t s = 0; s < warps_.schedulers(); ++s) {
+    if (warps_.masks(s).resident == 0) continue;
     for_each_state(s, [&](StallReason reason, uint64_t warps) {
       for (; warps; warps &= warps - 1) {
         const uint32_t w = warps_.slot_at(s, static_cast<uint32_t>(std::countr_zero(warps)));
@@ -129,6 +132,7 @@ void ActivityRecorder::take_samples(uint64_t times) {
         activity_[warps_.launch_slot(w)].samples[at][index(reason)] += static_cast<uint32_t>(times);
       }
     });
+  }
 }
 
 }  // namespace simt

@@ -22,14 +22,17 @@ LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::uniqu
   LaunchActivity& total = record.activity;
   total.executions.resize(record.instructions.size());
   total.samples.resize(record.instructions.size());
+  total.uncovered.resize(launch.kernel->control_bits ? record.instructions.size() : 0);
+  total.scheduler_cycles.resize(sms.front()->activity(slot).scheduler_cycles.size());
+  record.sms.reserve(sms.size());
   for (const auto& sm : sms) {
-    const LaunchActivity& one = sm->activity(slot);
     const Counters& own = sm->counters(slot);
     total.counters += own;
-    total.add_cycles(one);
     record.sms.push_back(
         {own[Counter::warp_instructions], own[Counter::sm_active_cycles], own[Counter::active_warp_cycles]});
-    total.uncovered.resize(one.uncovered.size());
+    if (own[Counter::ctas] == 0) continue;  // its activity is 0
+    const LaunchActivity& one = sm->activity(slot);
+    total.add_cycles(one);
     for (size_t p = 0; p < one.uncovered.size(); ++p) total.uncovered[p] += one.uncovered[p];
     for (size_t p = 0; p < total.executions.size(); ++p) {
       total.executions[p].warps += one.executions[p].warps;

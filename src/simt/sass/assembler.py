@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"^[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?$")
 _DIRECTIVES = (".kernel", ".parameters", ".registers", ".shared", ".target")
 _TARGET = re.compile(r"^sm_(\d+)(a?)$")
 _WIDEST, _MOST_REGISTERS = 4, 255  # registers of a memory access; that a thread can have
-_HIDDEN_PARAMETERS = {70: 0x160, 90: 0x210}  # bytes of constant bank 0 before the parameters
+_HIDDEN_PARAMETERS = {70: 0x160, 90: 0x210, 100: 0x380}  # bytes of constant bank 0 before the parameters
 _SIZES = (1, 2, 4, 8, 16)
 _WORD = (1 << 32) - 1
 _ENDS = ("EXIT", "BRA", "BRX", "BRXU", "RET")
@@ -48,7 +48,8 @@ def assemble(text: str, name: str = "assembled.sass") -> Cubin:
 
         .target sm_80
         .kernel double                 // begins a kernel
-        .parameters 8                  // bytes of each; they begin at c[0x0][0x160], on sm_90 at 0x210
+        .parameters 8                  // bytes of each; they begin at c[0x0][0x160], on sm_90 at 0x210,
+                                       // from sm_100 on at 0x380
             S2R R0, SR_TID.X
             ...
         loop:                          // a label, for branches
