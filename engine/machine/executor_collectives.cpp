@@ -164,8 +164,28 @@ Executor::Convergence Executor::convergence(const Warp::Split& split, uint32_t m
   return found;
 }
 
+bool Executor::breaks_circle(const Warp::Split& split, uint32_t mask) const {
+  const auto members_of = [&](const Warp::Split& s, uint32_t lanes) {
+    return context_.lanes<const uint32_t>(code_[s.pc].member_mask)[std::countr_zero(lanes)];
+  };
+  if (code_[split.pc].immediate <= 0) return false;
+  const uint32_t members = members_of(split, mask);
+  uint32_t accounted = mask;
+  for (const Warp::Split& s : warp_->splits()) {
+    if (&s == &split) continue;
+    if (s.state != Warp::State::Convergence) return false;
+    const uint32_t others = members_of(s, s.waiting);
+    const bool meets = code_[s.pc].immediate == code_[split.pc].immediate;
+    if (std::popcount(others) < std::popcount(members)) return false;  // it goes on first
+    if (meets || (others & mask)) accounted |= s.waiting;
+  }
+  return !(members & warp_->alive() & ~accounted);
+}
+
 bool Executor::let_complete_converge() {
-  return warp_->check_convergence([&](const Warp::Split& s) { return convergence(s, s.waiting).complete; });
+  if (warp_->check_convergence([&](const Warp::Split& s) { return convergence(s, s.waiting).complete; }))
+    return true;
+  return warp_->check_convergence([&](const Warp::Split& s) { return breaks_circle(s, s.waiting); });
 }
 
 void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
@@ -178,7 +198,7 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
     return;
   }
   const Convergence found = convergence(split, mask);
-  if (!found.complete) {
+  if (!found.complete && !breaks_circle(split, mask)) {
     split.state = Warp::State::Convergence;
     split.waiting = mask;
     executed_ = false;

@@ -1,4 +1,6 @@
 /// Integer arithmetic, comparison, shifts and bits, on general and uniform registers alike.
+#include <algorithm>
+
 #include "operations/integers.hpp"
 #include "operations/words.hpp"
 #include "sass/comparisons.hpp"
@@ -100,12 +102,11 @@ struct WideSumDetail : Detail {
   Place terms[3] = {};
   bool negated[3] = {};
 };
-template <uint32_t count>
 void run_wide_sum(Context& c, const Op& op) {
   const auto& d = op.details<WideSumDetail>();
   map_pairs(c, op.destination, [&](uint32_t i) {
     uint64_t sum = 0;
-    for (uint32_t k = 0; k < count; ++k) {
+    for (uint32_t k = 0; k < 3; ++k) {
       const uint64_t term = pair_at(row(c, d.terms[k]), i);
       sum += d.negated[k] ? 0 - term : term;
     }
@@ -113,9 +114,9 @@ void run_wide_sum(Context& c, const Op& op) {
   });
 }
 
-/// IADD.64 d, a, b; UIADD3.64 d, [UPT, UPT,] a, b, c.
-template <uint32_t count>
+/// UIADD3.64 d, [UPT, UPT,] a, b, c.
 void translate_wide_sum(Translation& t) {
+  constexpr uint32_t count = 3;
   const uint32_t first = skip_predicates(t, 1);
   if (t.operand_count() != first + count) t.unsupported("carries of 64 bits");
   WideSumDetail d;
@@ -126,21 +127,67 @@ void translate_wide_sum(Translation& t) {
     d.terms[k] = t.source(first + k, 2);
   }
   const Place to = t.destination(0, 2);
-  t.emit(run_wide_sum<count>).destination = to;
+  t.emit(run_wide_sum).destination = to;
   t.detail<WideSumDetail>() = d;
+}
+
+struct PairSumDetail : Detail {
+  uint64_t flip_a = 0, flip_b = 0;
+  uint32_t plus = 0;  ///< for the operands that are negated
+  Place carry_out = place::none;
+  Truth carry_in;
+};
+
+void run_pair_sum(Context& c, const Op& op) {
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  map_pairs(c, op.destination, [=](uint32_t i) { return pair_at(a, i) + pair_at(b, i); });
+}
+void run_pair_sum_with_carry(Context& c, const Op& op) {
+  const auto& d = op.details<PairSumDetail>();
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t in = carry_bits(c, d.carry_in);
+  uint64_t sum[warp_lanes];
+  uint32_t carry = 0;
+  for (uint32_t i = 0; i < warp_lanes; ++i) {
+    const unsigned __int128 s = static_cast<unsigned __int128>(pair_at(a, i) ^ d.flip_a) +
+                                (pair_at(b, i) ^ d.flip_b) + d.plus + (in >> i & 1);
+    sum[i] = static_cast<uint64_t>(s);
+    carry |= static_cast<uint32_t>(s >> 64 & 1) << i;
+  }
+  map_pairs(c, op.destination, [&](uint32_t i) { return sum[i]; });
+  if (d.carry_out != place::none) write_predicate(c, d.carry_out, carry);
 }
 
 }  // namespace
 
-/// IADD.64 d, a, b.
+/// IADD.64[.X] d, [p,] a, b [, p]: the carry is added with .X.
 void translate_iadd(Translation& t) {
   if (!t.take("64")) t.unsupported("a sum of 32 bits");
-  translate_wide_sum<2>(t);
+  const bool extended = t.take("X");
+  PairSumDetail d;
+  uint32_t first = 1;
+  if (t.is_predicate(first)) {
+    if (t.operand(first).index != Operand::true_predicate) d.carry_out = t.predicate_destination(first);
+    ++first;
+  }
+  const Operand &x = t.operand(first), &y = t.operand(first + 1);
+  if (x.absolute || y.absolute) t.unsupported("the absolute value of an integer");
+  d.flip_a = x.negated || x.inverted ? ~uint64_t{0} : 0;
+  d.flip_b = y.negated || y.inverted ? ~uint64_t{0} : 0;
+  d.plus = uint32_t{x.negated} + uint32_t{y.negated};
+  const Place to = t.destination(0, 2), a = t.source(first, 2), b = t.source(first + 1, 2);
+  if (extended && t.is_predicate(first + 2)) d.carry_in = t.predicate(first + 2);
+  const bool plain = !d.flip_a && !d.flip_b && d.carry_out == place::none && !extended;
+  Op& op = t.emit(plain ? run_pair_sum : run_pair_sum_with_carry);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  if (!plain) t.detail<PairSumDetail>() = d;
 }
 
 /// IADD3 d, [p, [p,]] a, b, c [, p, p]: carries are added where .X says so.
 void translate_iadd3(Translation& t) {
-  if (t.take("64")) return translate_wide_sum<3>(t);
+  if (t.take("64")) return translate_wide_sum(t);
   const bool extended = t.take("X");
   const Place to = t.destination(0);
   const uint32_t carries = leading_predicates(t, 1), first = 1 + carries;
@@ -171,20 +218,48 @@ void run_sum_of_two(Context& c, const Op& op) {
   map_words(c, op.destination, [=](uint32_t i) { return (a[i] ^ fa) + (b[i] ^ fb) + plus; });
 }
 
+void run_byte_sums(Context& c, const Op& op) {
+  const auto& d = op.details<SumDetail>();
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t fa = d.a.flip, fb = d.b.flip, plus = d.plus;
+  map_words(c, op.destination, [=](uint32_t i) {
+    uint32_t r = 0;
+    for (uint32_t k = 0; k < 32; k += 8) r |= ((((a[i] ^ fa) >> k) + ((b[i] ^ fb) >> k) + plus) & 0xff) << k;
+    return r;
+  });
+}
+
+/// The sum of signed numbers, which may be negated.
+void run_saturated_sum_of_two(Context& c, const Op& op) {
+  const auto& d = op.details<SumDetail>();
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const auto number = [](const Flipped& f, uint32_t bits) {
+    return int64_t{static_cast<int32_t>(bits ^ f.flip)} + f.plus;
+  };
+  map_words(c, op.destination, [&](uint32_t i) {
+    const int64_t sum = number(d.a, a[i]) + number(d.b, b[i]);
+    return static_cast<uint32_t>(std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX));
+  });
+}
+
 }  // namespace
 
-/// VIADD[.16x2] d, a, b.
+/// VIADD[.16x2,.U8x4,.S32.ISAT] d, a, b: ISAT does not go beyond the least and the greatest number.
 void translate_viadd(Translation& t) {
-  t.take("U32");
-  const bool halves = t.take("16x2");
+  t.take_one_of({"U32", "S32"});
+  const bool halves = t.take("16x2"), bytes = t.take_one_of({"U8x4", "S8x4"}) >= 0,
+             saturates = t.take("ISAT");
   SumDetail d;
   const Place to = t.destination(0);
   d.a = Flipped(t, 1);
   d.b = Flipped(t, 2);
   d.plus = d.a.plus + d.b.plus;
   if (halves && (d.a.flip || d.b.flip)) t.unsupported("a negated operand");
-  Op& op =
-      t.emit(halves ? run_binary<functional::Halves<functional::Add, uint16_t>, uint32_t> : run_sum_of_two);
+  if (saturates && (halves || bytes)) t.unsupported("the modifier .ISAT of this type");
+  Op& op = t.emit(halves      ? run_binary<functional::Halves<functional::Add, uint16_t>, uint32_t>
+                  : bytes     ? run_byte_sums
+                  : saturates ? run_saturated_sum_of_two
+                              : run_sum_of_two);
   op.destination = to;
   op.a = d.a.place;
   op.b = d.b.place;
@@ -601,12 +676,22 @@ uint32_t extreme_halves(bool least, bool relu, uint32_t x, uint32_t y) {
 }
 
 template <class T>
+uint32_t extreme_bytes(bool least, uint32_t x, uint32_t y) {
+  uint32_t r = 0;
+  for (uint32_t k = 0; k < 32; k += 8)
+    r |= uint32_t{static_cast<uint8_t>(extreme(least, false, static_cast<T>(x >> k), static_cast<T>(y >> k)))}
+         << k;
+  return r;
+}
+
+template <class T>
 void run_extreme(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
   const auto& d = op.details<SelectDetail>();
   const uint32_t least = d.chooses.bits(c);
   const bool relu = d.relu;
   map_words(c, op.destination, [=](uint32_t i) {
+    if constexpr (sizeof(T) == 1) return extreme_bytes<T>(least >> i & 1, a[i], b[i]);
     if constexpr (sizeof(T) == 2) return extreme_halves<T>(least >> i & 1, relu, a[i], b[i]);
     return static_cast<uint32_t>(extreme(least >> i & 1, relu, static_cast<T>(a[i]), static_cast<T>(b[i])));
   });
@@ -692,26 +777,26 @@ void run_byte_differences(Context& c, const Op& op) {
 
 }  // namespace
 
-/// IMNMX, VIMNMX d, [PT, PT,] a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves.
-/// IMNMX.S64, .U64 PT, PT, d, a, b, p, !PT: of pairs.
+/// IMNMX, VIMNMX d, [PT, PT,] a, b, p: the minimum where p holds, else the maximum. Of .16x2 both halves, of
+/// .8x4 all bytes. IMNMX.S64, .U64 PT, PT, d, a, b, p, !PT: of pairs.
 void translate_imnmx(Translation& t) {
-  const int type = t.take_one_of({"S32", "U32", "S16x2", "U16x2", "S64", "U64"}, 0);
-  static constexpr Handler handlers[] = {run_extreme<int32_t>,      run_extreme<uint32_t>,
-                                         run_extreme<int16_t>,      run_extreme<uint16_t>,
-                                         run_wide_extreme<int64_t>, run_wide_extreme<uint64_t>};
-  const bool relu = t.take("RELU");
+  const int type = t.take_one_of({"S64", "U64", "S32", "U32", "S16x2", "U16x2", "S8x4", "U8x4"}, 2);
+  static constexpr Handler handlers[] = {
+      run_wide_extreme<int64_t>, run_wide_extreme<uint64_t>, run_extreme<int32_t>, run_extreme<uint32_t>,
+      run_extreme<int16_t>,      run_extreme<uint16_t>,      run_extreme<int8_t>,  run_extreme<uint8_t>};
+  const bool wide = type < 2, bytes = type >= 6, relu = t.take("RELU");
+  if (relu && (wide || bytes)) t.unsupported("the modifier .RELU of this type");
   Truth least;
-  if (type < 4) {
-    const uint32_t first = skip_predicates(t, 1);
-    least = t.predicate(first + 2);
-    two_sources(t, handlers[type], first);
-  } else {
+  if (wide) {
     const uint32_t to = skip_predicates(t, 0);
     least = t.predicate(to + 3);
     const Operand& last = t.operand(to + 4);
     if (last.index != Operand::true_predicate || !last.negated) t.unsupported("its last operand");
-    if (relu) t.unsupported("the modifier .RELU of 64 bits");
     two_pairs(t, handlers[type], to, to + 1);
+  } else {
+    const uint32_t first = skip_predicates(t, 1);
+    least = t.predicate(first + 2);
+    two_sources(t, handlers[type], first);
   }
   auto& d = t.detail<SelectDetail>();
   d.chooses = least;

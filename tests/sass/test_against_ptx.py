@@ -18,9 +18,10 @@ pytestmark = pytest.mark.skipif(
     ("arch", "seed"),
     [
         ("sm_80", 0),
+        ("sm_120", 0),
         *(
             pytest.param(arch, seed, marks=pytest.mark.slow)
-            for arch in ("sm_80", "sm_90")
+            for arch in ("sm_80", "sm_90", "sm_100", "sm_120")
             for seed in range(1, 21)
         ),
     ],

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
     not is_installed() or not _assemblers(),
     reason="pyelftools or ptxas is not installed: pip install 'simt[cuda,sass]'",
 )
-TARGETS = ("70", "75", "80", "86", "89", "90a")
+TARGETS = ("70", "75", "80", "86", "89", "90a", "100", "120")
 SPECIALS = """tid.x ntid.x ntid.y ntid.z nctaid.x nctaid.y nctaid.z nsmid total_smem_size
     dynamic_smem_size envreg0 envreg3 envreg9 envreg12 envreg31"""
 CLUSTERS = """clusterid.x nclusterid.x cluster_ctaid.x cluster_ctaid.y cluster_nctaid.x cluster_nctaid.y
@@ -181,7 +181,7 @@ INDEXED = """
   st.global.b32 [%a], %r;
   ret;
 }"""
-BEGIN = {"70": 0x160, "75": 0x160, "80": 0x160, "86": 0x160, "89": 0x160, "90a": 0x210}
+BEGIN = {"70": 0x160, "75": 0x160, "80": 0x160, "86": 0x160, "89": 0x160, "90a": 0x210, "100": 0x380, "120": 0x380}
 
 
 def indexed(target: str, first: int, lanes: int) -> list[int]:
@@ -196,16 +196,20 @@ def indexed(target: str, first: int, lanes: int) -> list[int]:
 @pytest.mark.parametrize("target", TARGETS)
 def test_indexed_words_before_the_parameters(target: str) -> None:
     """An index may lead out of the parameters: the words before them are those that code names directly."""
-    assert indexed(target, 0, 6) == [6, 1, 1, 3, 2, 1]
     assert indexed(target, BEGIN[target], 5) == [0, 1, 2, 3, 4]
+    if BEGIN[target] == 0x380:
+        assert indexed(target, 0x360, 7) == [7, 1, 1, 0, 3, 2, 1]
+        assert indexed(target, 0x2D0, 1) == [7]
+        return
+    assert indexed(target, 0, 6) == [6, 1, 1, 3, 2, 1]
     assert indexed(target, 0x10C, 1) == [7]
 
 
 @pytest.mark.parametrize(
     ("target", "offset"),
-    [("70", 0x128), ("75", 0x84), ("80", 0x124), ("86", 0x15C), ("89", 0x70), ("90a", 0x13C)],
+    [("70", 0x128), ("75", 0x84), ("80", 0x124), ("86", 0x15C), ("89", 0x70), ("90a", 0x13C), ("100", 0x2BC)],
 )
 def test_unknown_words_by_an_index_are_faults(target: str, offset: int) -> None:
-    message = rf"what sm_{target[:2]} holds in c\[0x0\]\[{offset:#x}\] is not known"
+    message = rf"what sm_{target.rstrip('a')} holds in c\[0x0\]\[{offset:#x}\] is not known"
     with pytest.raises(_engine.functional.ProgramFault, match=message):
         indexed(target, offset, 1)

@@ -22,6 +22,7 @@ from simt.errors import SassError
 from simt.isa import table_for
 from simt.sass import Control, Cubin, CubinParameter, Instruction, disassemble, disassembler
 from simt.sass.disassembler import _lines, is_installed, split_operands
+from support.sass import number_of, parameters_begin
 
 SOURCE = """
 __device__ __noinline__ float twice(float x, int n) {
@@ -52,7 +53,8 @@ PROGRAMS = Path(__file__).parents[1] / "exec" / "cuda"
 ARCHS = (
     "sm_80",
     "sm_90a",
-    *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_70", "sm_75", "sm_86", "sm_89", "sm_90")),
+    "sm_120",
+    *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_70", "sm_75", "sm_86", "sm_89", "sm_90", "sm_100")),
 )
 
 pytestmark = pytest.mark.skipif(
@@ -143,10 +145,10 @@ def test_a_kernel_of_a_cubin() -> None:
 def test_instructions(arch: str) -> None:
     found = cubin(arch)
     assert found.arch == arch
-    assert found["f"].parameter_base == (0x210 if arch.startswith("sm_90") else 0x160)
+    assert found["f"].parameter_base == parameters_begin(arch)
     code = disassemble(found)["f"]
     assert [x.address for x in code] == list(range(0, len(found["f"].code), 16))
-    opcodes = table_for(int(arch[3:5]))[0].opcodes
+    opcodes = table_for(number_of(arch))[0].opcodes
     assert [x.opcode for x in code if x.opcode.partition(".")[0] not in opcodes] in ([], ["ULDC"])
     by_name = {x.opcode.partition(".")[0]: x for x in code}
     # Variable latencies raise a counter that is waited for; others are covered by stall counts.
@@ -339,7 +341,7 @@ def test_programs_decode(arch: str) -> None:
     found = [path for path in sorted(PROGRAMS.glob("*.cu")) if "__global__" in path.read_text()]
     linked = dict.fromkeys(("separate", "dynamic_parallelism", "grid_runtime"), 999)
     needs = {"clusters": 90, "synchronisation": 80, **linked}
-    kernels = [path for path in found if int(arch[3:5]) >= needs.get(path.stem, 0)]
+    kernels = [path for path in found if number_of(arch) >= needs.get(path.stem, 0)]
     assert len(kernels) > 10
     for path in kernels:
         for module in load(path, arch):

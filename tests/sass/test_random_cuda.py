@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
 def test_same_values(arch: str) -> None:
     assert mismatch(Program(random.Random(1), arch), arch, ("-O0", "-O3")) is None
 

@@ -24,7 +24,7 @@ from support.ptx import Device
 
 GRID, BLOCK, WORDS = 2, 64, 24
 """CTAs; threads of one; 32-bit words that each thread reads and writes."""
-ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_70")
+ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_70", "sm_100", "sm_120")
 LEVELS = ("-O0", "-O1", "-O2", "-O3")
 
 _HEAD = """

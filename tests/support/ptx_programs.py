@@ -16,6 +16,7 @@ import simt
 from simt.options import Code
 
 GRID, BLOCK = 3, 96
+_GPUS = {"sm_75": "rtx2060", "sm_80": "a100", "sm_90": "h100", "sm_100": "b200", "sm_120": "rtx5090"}
 _HEAD = """.version 8.3
 .target sm_80
 .address_size 64
@@ -312,7 +313,7 @@ def values(
     calls: bool = True,
 ) -> bytes:
     """The memory contents left by the program with this number."""
-    name = {"sm_75": "rtx2060", "sm_80": "a100", "sm_90": "h100"}[arch]
+    name = _GPUS[arch]
     few = {"sm.count": 4}
     gpu = simt.GPU(name, functional=functional, threads=threads, set=few, memory=1 << 26, code=code)
     module = gpu.load(Program(seed, calls=calls).text)

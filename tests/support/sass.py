@@ -8,15 +8,24 @@ import simt
 from simt.sass import assemble
 
 _LOADED, _RESULT = 4, 12
-_GPUS = {75: "rtx2060", 80: "a100", 90: "h100"}
+_GPUS = {75: "rtx2060", 80: "a100", 90: "h100", 100: "b200", 120: "rtx5090"}
+
+
+def number_of(arch: str) -> int:
+    return int(arch[3:].rstrip("a"))
+
+
+def parameters_begin(arch: str) -> int:
+    """In constant bank 0."""
+    number = number_of(arch)
+    return 0x380 if number >= 100 else 0x210 if number == 90 else 0x160
 
 
 def per_lane(body: str, *inputs: np.ndarray, arch: str = "sm_80", timed: bool = False) -> np.ndarray:
     """What a warp's lanes leave in R12. Lines of the body find a word of each input in R4, R5, R6 and so on,
     the lane in R0, and their own shared memory of 1 KiB from 0 on.
     """
-    number = int(arch[3:5])
-    base = 0x210 if number == 90 else 0x160
+    number, base = number_of(arch), parameters_begin(arch)
     loads = [
         f"IMAD.WIDE R2, R0, R1, c[0x0][{base + 8 + 8 * k:#x}]\nLDG.E R{_LOADED + k}, [R2.64]"
         for k in range(len(inputs))
