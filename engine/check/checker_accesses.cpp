@@ -452,7 +452,8 @@ bool Checker::rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint
   if (same(address) && same(address | 2)) return true;
   // A word of a row is what one lane has given.
   const uint64_t at = address - c.record->address[lane], there = address - c.record->address[then];
-  if (d.transposed || at % 4 || at != there || at >= functional::TilesDetail::row_bytes || lane / 8 != then / 8)
+  if (d.transposed || at % 4 || at != there || at >= functional::TilesDetail::row_bytes ||
+      lane / 8 != then / 8)
     return false;
   const auto holder = [&](uint32_t i) { return static_cast<uint32_t>(i % 8 * 4 + at / 4); };
   const auto value = [&](uint32_t i) { return c.lanes<const uint32_t>(d.places[i / 8])[holder(i)]; };

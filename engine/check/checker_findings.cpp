@@ -76,8 +76,8 @@ void Checker::report_race(Finding found, const Moment& m, uint32_t then, const M
   add(std::move(found));
 }
 
-/// Reads that race are reported if the thread has stored what it has computed from them. The others are of the
-/// weaker class.
+/// Reads that race are reported if the thread has stored what it has computed from them. The others are of
+/// the weaker class.
 void Checker::settle_reads(Undecided undecided) {
   if (doubtful_.empty()) return;
   const auto reader = [&](const DoubtfulRead& d) -> const Moment& {

@@ -143,6 +143,18 @@ bool ValueFlow::is_rounded(const Kernel& kernel, uint32_t function_number, uint3
   return is_any;
 }
 
+/// A number, or what a register always holds; 0 if that is not known.
+uint32_t ValueFlow::constant(const Kernel& kernel, const ptx::Function& function,
+                             const ptx::Operand& operand) const {
+  if (operand.kind == OperandKind::Integer) return static_cast<uint32_t>(operand.value);
+  if (operand.kind != OperandKind::Register || kernel.writers[operand.index].size() != 1) return 0;
+  const ptx::Instruction& from = function.instructions[kernel.writers[operand.index][0]];
+  const ptx::Operand& source = function.operands[from.first_operand + 1];
+  const bool is_constant =
+      program_.module.mnemonics[from.mnemonic].opcode == "mov" && source.kind == OperandKind::Integer;
+  return is_constant ? static_cast<uint32_t>(source.value) : 0;
+}
+
 uint32_t ValueFlow::trace_back(uint32_t store, uint32_t element) {
   const Kernel* kernel = kernel_of(store);
   if (!kernel) return 0;
@@ -163,8 +175,7 @@ uint32_t ValueFlow::trace_back(uint32_t store, uint32_t element) {
       const ptx::Mnemonic& mnemonic = program_.module.mnemonics[from.mnemonic];
       const bool is_exchange = mnemonic.opcode == "shfl" && mnemonic.has("bfly");
       if (is_exchange) {
-        const ptx::Operand& by = function.operands[from.first_operand + 2];
-        if (by.kind == OperandKind::Integer) bits |= static_cast<uint32_t>(by.value) & 31;
+        bits |= constant(*kernel, function, function.operands[from.first_operand + 2]) & 31;
       }
       if (is_exchange || computes(mnemonic))
         for (const uint32_t r : kernel->steps[writer].reads) found.add(r);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check/code_facts.hpp"
+#include "ptx/module.hpp"
 
 namespace simt::check {
 
@@ -36,6 +37,7 @@ class ValueFlow {
   const Kernel* kernel_of(uint32_t op);
   std::optional<std::vector<uint32_t>> follow(uint32_t load);
   uint32_t trace_back(uint32_t store, uint32_t element);
+  uint32_t constant(const Kernel& kernel, const ptx::Function& function, const ptx::Operand& operand) const;
   bool is_rounded(const Kernel& kernel, uint32_t function, uint32_t from) const;
 
   const Program& program_;
