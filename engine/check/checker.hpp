@@ -235,6 +235,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Knowledge read;             ///< whose reads have ended
     uint64_t cta = UINT64_MAX;  ///< of narrow
     uint64_t of_cluster = UINT64_MAX;
+    Knowledge counted;  ///< atomics on it, each behind a release
+    Moment last;        ///< the last atomic on it; its clock is 0 if there is none
+    uint32_t last_lane = 0;
   };
 
   /// What arrivals at an mbarrier tell those who wait for it.
@@ -273,6 +276,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   bool follows(const Moment& m, uint32_t then, uint32_t lane) const;
   bool knows(const Moment& m, uint32_t then, uint32_t lane) const;
   bool has_been_read(const Moment& m) const;
+  bool has_counted(const Moment& m, uint32_t then, uint32_t lane, uint64_t address) const;
   bool may_be_together(const Moment& m, uint8_t manner) const;
   void touch(Cell& cell, uint32_t moment, uint8_t manner, uint32_t lane, uint64_t address);
   void access(Context& c, uint64_t address, uint64_t bytes, uint32_t lane, uint32_t moment, uint8_t manner);

@@ -15,6 +15,7 @@ bool Checker::is_plain_load(uint32_t op, uint8_t manner) const {
 void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address) {
   const Moment& m = history_[earlier];
   const auto frees = [&](uint32_t op) { return running_->facts[op].kind == Kind::Call; };
+  if ((manner & Writes) && !(manner & (Later | Atomic)) && has_counted(m, then, lane, address)) return;
   const bool second_reads = is_plain_load(at_, manner);
   if (!is_machine_code_ && !((m.manner | manner) & Later) && !frees(at_) && !frees(m.op) &&
       (second_reads || is_plain_load(m.op, m.manner)) &&
