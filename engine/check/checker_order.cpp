@@ -114,8 +114,8 @@ bool Checker::has_been_read(const Moment& m) const {
   return !(m.manner & (Writes | Later)) && cta_->read.of(party(m.cta)) >= m.clock;
 }
 
-/// Whether the thread comes after the one that has taken the last ticket, where the other one, of an atomic behind a
-/// release, was taken before: the address is that of the tickets, which it may reset.
+/// Whether the thread comes after the one that has taken the last ticket, where the other one, of an atomic
+/// behind a release, was taken before: the address is that of the tickets, which it may reset.
 bool Checker::has_counted(const Moment& m, uint32_t then, uint32_t lane, uint64_t address) const {
   if (!(m.manner & Atomic)) return false;
   const auto at = flags_.find(flag_key(address));

@@ -1,4 +1,4 @@
-"""SARIF logs against the standard (OASIS, SARIF version 2.1.0, sections 3.13 to 3.49), as far as simt uses it."""
+"""SARIF logs against the standard (OASIS, SARIF 2.1.0, sections 3.13 to 3.49), as far as simt uses it."""
 
 from __future__ import annotations
 

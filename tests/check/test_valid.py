@@ -71,7 +71,7 @@ def test_vectors_of_the_same_values(kernel: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["perceptron", "convolutions", "transformer"])
 def test_training(model: str) -> None:
-    """Lanes load what one of them overwrites, and store one result that they have combined in different orders."""
+    """Lanes load what one of them overwrites, and store a result that each has combined in its order."""
     pytest.importorskip("torch", reason="PyTorch is not installed")
     pytest.importorskip("triton", reason="Triton is not installed")
     script = [sys.executable, SOURCES / "training.py", model]

@@ -1,4 +1,4 @@
-"""Two steps of training of a small model on the GPU, whose kernels PyTorch compiles: `perceptron`, `convolutions` or
+"""Two steps of training on the GPU, with kernels that PyTorch compiles, of a `perceptron`, `convolutions` or a
 `transformer`."""
 
 import sys
