@@ -180,6 +180,15 @@ def test_the_twin_of_a_fault_that_machine_code_hides(name: str) -> None:
     assert not findings(pair, fault=False, code="sass")
 
 
+def test_half_a_warp_meets_in_machine_code() -> None:
+    """sm_75 calls a routine, whose WARPSYNC names the lanes that meet."""
+    pair = next(pair for pair in ALL if pair.name == "sync/shuffle_in_branch")
+    on_turing = Pair(pair.path)
+    on_turing.gpu = "t4"
+    assert {place.kind for place in findings(on_turing, fault=True, code="sass")} == {"mask"}
+    assert not findings(on_turing, fault=False, code="sass")
+
+
 def test_an_instruction_of_machine_code_is_refused() -> None:
     pair = next(pair for pair in ALL if pair.name == REFUSED)
     with pytest.raises(ProgramFault, match="`simt check` does not follow this instruction in machine code"):
