@@ -1,5 +1,5 @@
-"""Two steps of training on the GPU, with kernels that PyTorch compiles: of a `perceptron`, of `convolutions` or
-of a `transformer`."""
+"""Two steps of training on the GPU, with kernels that PyTorch compiles: `perceptron`, `convolutions` or
+`transformer`."""
 
 import sys
 
