@@ -103,7 +103,7 @@ void bind_checker(nb::module_& m) {
       .def("watch", &Checker::watch_memory, "memory"_a, "Is told what becomes of this memory.")
       .def_prop_ro(
           "findings",
-          [](const Checker& self) {
+          [](Checker& self) {
             std::vector<RawFinding> all;
             for (const Finding& f : self.findings()) all.push_back(raw(f));
             return all;

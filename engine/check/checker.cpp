@@ -13,6 +13,7 @@ namespace window = functional::window;
 
 const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
   if (grid_ != &grid) {
+    settle_reads(Undecided::Report);
     keep_touched();
     grid_ = &grid;
     is_machine_code_ = grid.program().is_machine_code();
@@ -36,6 +37,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
     if (code.facts.empty()) {
       code.facts = facts_of(grid.program());
       code.variables = std::make_unique<Variables>(grid.program());
+      code.values = std::make_unique<ValueFlow>(grid.program(), code.facts);
       if (is_machine_code_) code.operands = &functional::MachineOperands::of(grid.program());
       for (const OpFacts& f : code.facts) code.watched.push_back(f.watch);
       code.flows.resize(code.facts.size());
@@ -53,6 +55,7 @@ const std::vector<uint8_t>& Checker::watched(const Grid& grid) {
 
 void Checker::ends(const Grid& grid) {
   if (grid_ == &grid) {
+    settle_reads(Undecided::Drop);
     keep_touched();
     awaited_ = describe_looks();
     grid_ = nullptr;

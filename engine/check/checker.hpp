@@ -19,6 +19,7 @@
 #include "check/knowledge.hpp"
 #include "check/shadow.hpp"
 #include "check/validity.hpp"
+#include "check/value_flow.hpp"
 #include "check/variables.hpp"
 #include "machine/grid.hpp"
 #include "machine/machine_operands.hpp"
@@ -102,7 +103,10 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
 
   /// What the mbarriers wait for that were looked at last, by the last launch, in words.
   std::vector<std::string> awaited() const { return grid_ ? describe_looks() : awaited_; }
-  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<Finding>& findings() {
+    settle_reads(Undecided::Keep);
+    return findings_;
+  }
   uint64_t shadow_bytes() const { return global_.size(); }
 
  private:
@@ -130,6 +134,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   struct Code {
     std::vector<OpFacts> facts;
     std::unique_ptr<Variables> variables;
+    std::unique_ptr<ValueFlow> values;
     const functional::MachineOperands* operands = nullptr;  ///< of machine code
     std::map<uint32_t, uint32_t> unfenced;  ///< by product: the Op that no wgmma.fence follows
     std::vector<uint8_t> watched;
@@ -230,6 +235,9 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     Knowledge read;             ///< whose reads have ended
     uint64_t cta = UINT64_MAX;  ///< of narrow
     uint64_t of_cluster = UINT64_MAX;
+    Knowledge counted;  ///< atomics on it, each behind a release
+    Moment last;        ///< the last atomic on it; its clock is 0 if there is none
+    uint32_t last_lane = 0;
   };
 
   /// What arrivals at an mbarrier tell those who wait for it.
@@ -241,6 +249,14 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   /// What an mbarrier was like when a warp has looked at it.
   struct Look {
     uint64_t generic = 0, word = 0, turn = 0;
+  };
+
+  /// A read and a write that nothing orders: a race if the value that was read is used.
+  struct DoubtfulRead {
+    uint32_t first = 0, second = 0;  ///< moments
+    uint8_t then = 0, lane = 0;
+    bool second_reads = false;
+    uint64_t address = 0;
   };
 
   /// Of what a stamp without its lane names: whether it is ordered before all lanes of the warp, or before
@@ -260,6 +276,7 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   bool follows(const Moment& m, uint32_t then, uint32_t lane) const;
   bool knows(const Moment& m, uint32_t then, uint32_t lane) const;
   bool has_been_read(const Moment& m) const;
+  bool has_counted(const Moment& m, uint32_t then, uint32_t lane, uint64_t address) const;
   bool may_be_together(const Moment& m, uint8_t manner) const;
   void touch(Cell& cell, uint32_t moment, uint8_t manner, uint32_t lane, uint64_t address);
   void access(Context& c, uint64_t address, uint64_t bytes, uint32_t lane, uint32_t moment, uint8_t manner);
@@ -288,6 +305,13 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   bool known_to_warp(const Moment& m) const;
   void conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address);
   bool rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address) const;
+  bool is_same_but_rounded(uint32_t element, uint32_t between, uint32_t mine, uint32_t other) const;
+  /// What becomes of reads that race, whose values have not been used so far, while their CTA may be running.
+  enum class Undecided : uint8_t { Keep, Report, Drop };
+  void settle_reads(Undecided undecided);
+  bool is_plain_load(uint32_t op, uint8_t manner) const;
+  void report_race(Finding found, const Moment& m, uint32_t then, const Moment& now, uint32_t lane,
+                   uint64_t address);
   bool writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64_t address);
 
   void tick() {
@@ -446,6 +470,8 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
 
   std::vector<std::shared_ptr<functional::DeviceMemory>> watched_memory_;
   std::vector<Finding> findings_;
+  std::vector<DoubtfulRead> doubtful_;
+  size_t most_doubtful_ = 0;  ///< how many are kept until it is known of some whether they are used
   /// Of each that is about a value: the program and its Op that has loaded it.
   std::vector<std::pair<const Program*, uint32_t>> loads_;
   std::map<std::string, size_t> known_;

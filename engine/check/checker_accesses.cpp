@@ -1,5 +1,7 @@
 /// Who has accessed what: the cells of memory, and accesses that nothing orders.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "check/checker.hpp"
@@ -13,6 +15,7 @@ namespace window = functional::window;
 
 void Checker::access_all(Context& c, const OpFacts& f, uint32_t pc, const uint64_t* generic, uint32_t lanes) {
   const uint32_t number = moment(pc, f.manner);
+  history_.take_part(number, lanes);
   if (f.kind == Kind::Load) {
     access_words<false>(c, f, number, generic, lanes);
   } else if (f.manner & Writes) {
@@ -407,11 +410,25 @@ bool Checker::writes_same(uint32_t earlier, uint32_t then, uint32_t lane, uint64
   };
   const Moment& m = history_[earlier];
   const uint32_t mine = value_of(lane);
-  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && (c.mask >> then & 1))
-    return mine == value_of(then);
+  if (m.op == at_ && m.warp == warp_->number && m.cta == cta_->index && m.clock == warp_->clock &&
+      (c.mask >> then & 1) && address - generic_[then] < f.bytes) {
+    const uint32_t other = value_of(then);
+    if (mine == other) return true;
+    const uint64_t element = (address - generic_[lane]) / d.element_bytes;
+    return d.element_bytes == 4 && (address - generic_[then]) / 4 == element &&
+           is_same_but_rounded(static_cast<uint32_t>(element), lane ^ then, mine, other);
+  }
   uint32_t there = 0;
   std::memcpy(&there, c.generic(address, size, static_cast<int>(lane)), size);
   return mine == there;
+}
+
+/// Whether two lanes have combined the same values in different orders, as f32.
+bool Checker::is_same_but_rounded(uint32_t element, uint32_t between, uint32_t mine, uint32_t other) const {
+  if (is_machine_code_ || (between & ~running_->values->combined_by(at_, element))) return false;
+  constexpr float tolerance = 0x1p-10f;
+  const float a = std::bit_cast<float>(mine), b = std::bit_cast<float>(other);
+  return std::abs(a - b) <= tolerance * std::max(std::abs(a), std::abs(b));
 }
 
 /// Whether two lanes of one stmatrix give the same place, of up to a word, the same value.
@@ -432,7 +449,15 @@ bool Checker::rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint
     const uint32_t mine = element(lane, place);
     return mine != nothing && mine == element(then, place);
   };
-  return same(address) && same(address | 2);
+  if (same(address) && same(address | 2)) return true;
+  // A word of a row is what one lane has given.
+  const uint64_t at = address - c.record->address[lane], there = address - c.record->address[then];
+  if (d.transposed || at % 4 || at != there || at >= functional::TilesDetail::row_bytes ||
+      lane / 8 != then / 8)
+    return false;
+  const auto holder = [&](uint32_t i) { return static_cast<uint32_t>(i % 8 * 4 + at / 4); };
+  const auto value = [&](uint32_t i) { return c.lanes<const uint32_t>(d.places[i / 8])[holder(i)]; };
+  return is_same_but_rounded(lane / 8, holder(lane) ^ holder(then), value(lane), value(then));
 }
 
 }  // namespace simt::check

@@ -7,19 +7,31 @@ namespace simt::check {
 
 namespace window = functional::window;
 
+/// A load that is no flag, of a value that the kernel keeps in registers.
+bool Checker::is_plain_load(uint32_t op, uint8_t manner) const {
+  return manner == 0 && running_->facts[op].kind == Kind::Load && running_->facts[op].described;
+}
+
 void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t manner, uint64_t address) {
   const Moment& m = history_[earlier];
+  const auto frees = [&](uint32_t op) { return running_->facts[op].kind == Kind::Call; };
+  if ((manner & Writes) && !(manner & (Later | Atomic)) && has_counted(m, then, lane, address)) return;
+  const bool second_reads = is_plain_load(at_, manner);
+  if (!is_machine_code_ && !((m.manner | manner) & Later) && !frees(at_) && !frees(m.op) &&
+      (second_reads || is_plain_load(m.op, m.manner)) &&
+      running_->values->stores_of(second_reads ? at_ : m.op)) {
+    constexpr size_t many = 1u << 20;
+    doubtful_.push_back({earlier, moment(at_, manner), static_cast<uint8_t>(then), static_cast<uint8_t>(lane),
+                         second_reads, address});
+    if (doubtful_.size() < std::max(many, most_doubtful_)) return;
+    settle_reads(Undecided::Keep);
+    most_doubtful_ = 2 * doubtful_.size();
+    return;
+  }
   Finding found;
-  found.check = "race";
-  const bool shared = window::is_shared(address);
-  found.kind = (m.manner | manner) & Later      ? "race-async"
-               : shared && m.cta != cta_->index ? "race-cluster"
-               : shared                         ? "race-shared"
-                                                : "race-global";
-  if (found.kind == "race-async" && !(m.manner & Later) && ordered(earlier, then, lane))
+  if ((m.manner | manner) & Later && !(m.manner & Later) && ordered(earlier, then, lane))
     found.detail =
         "asynchronous work reads what an ordinary store has written, without fence.proxy.async between";
-  const auto frees = [&](uint32_t op) { return running_->facts[op].kind == Kind::Call; };
   if (frees(at_) || frees(m.op)) {
     found.check = "memory";
     found.kind = "use-after-free";
@@ -36,17 +48,79 @@ void Checker::conflict(uint32_t earlier, uint32_t then, uint32_t lane, uint8_t m
     if (!checks_.weak) return;
     found.kind = "race-weak";
   }
+  Moment now = here(at_);
+  now.manner = manner;
+  report_race(std::move(found), m, then, now, lane, address);
+}
+
+/// found: what is not as of any race.
+void Checker::report_race(Finding found, const Moment& m, uint32_t then, const Moment& now, uint32_t lane,
+                          uint64_t address) {
+  const auto frees = [&](uint32_t op) { return running_->facts[op].kind == Kind::Call; };
+  const bool shared = window::is_shared(address);
+  if (found.check.empty()) found.check = "race";
+  if (found.kind.empty())
+    found.kind = (m.manner | now.manner) & Later ? "race-async"
+                 : shared && m.cta != now.cta    ? "race-cluster"
+                 : shared                        ? "race-shared"
+                                                 : "race-global";
   found.first = describe(m, then, m.manner, address);
-  found.second = describe(here(at_), lane, manner, address);
+  found.second = describe(now, lane, now.manner, address);
   // Whether the read comes before the write is chance, and so is whether it finds a value.
-  if (!(manner & Writes) || (manner & Atomic)) drop_values_of(at_);
-  if (!(m.manner & Writes) || (m.manner & Atomic)) drop_values_of(m.op);
+  for (const Moment* each : {&m, &now})
+    if (!(each->manner & Writes) || (each->manner & Atomic)) drop_values_of(each->op);
   if (frees(m.op)) found.first.what = "free";
-  if (frees(at_)) found.second.what = "free";
+  if (frees(now.op)) found.second.what = "free";
   // Which came first is chance: a write is named before a read, then the earlier line before the later one.
   const auto rank = [](const Access& a) { return std::pair(a.what == "read", a.line); };
   if (rank(found.second) < rank(found.first)) std::swap(found.first, found.second);
   add(std::move(found));
+}
+
+/// Reads that race are reported if the thread has stored what it has computed from them. The others are of
+/// the weaker class.
+void Checker::settle_reads(Undecided undecided) {
+  if (doubtful_.empty()) return;
+  const auto reader = [&](const DoubtfulRead& d) -> const Moment& {
+    return history_[d.second_reads ? d.second : d.first];
+  };
+  // What threads that have read did at stores that may use it.
+  std::map<std::pair<uint64_t, uint16_t>, std::vector<uint32_t>> done;
+  std::vector<bool> uses(running_->facts.size());
+  for (const DoubtfulRead& d : doubtful_) {
+    done.try_emplace({reader(d).cta, reader(d).warp});
+    for (const uint32_t store : *running_->values->stores_of(reader(d).op)) uses[store] = true;
+  }
+  for (uint32_t number = 1; number < history_.size(); ++number) {
+    const Moment& m = history_[number];
+    if (!uses[m.op]) continue;
+    if (const auto at = done.find({m.cta, m.warp}); at != done.end()) at->second.push_back(number);
+  }
+  std::set<uint64_t> running;
+  for (const auto& [cta, state] : ctas_) running.insert(state->index);
+  std::vector<DoubtfulRead> kept;
+  for (const DoubtfulRead& d : doubtful_) {
+    const Moment& load = reader(d);
+    const std::vector<uint32_t>& stores = *running_->values->stores_of(load.op);
+    const auto is_use = [&](uint32_t number) {
+      const Moment& m = history_[number];
+      return m.clock >= load.clock && (m.lanes >> (d.second_reads ? d.lane : d.then) & 1) &&
+             std::binary_search(stores.begin(), stores.end(), m.op);
+    };
+    const std::vector<uint32_t>& all = done.at({load.cta, load.warp});
+    const bool is_used = std::any_of(all.begin(), all.end(), is_use), runs = running.contains(load.cta);
+    if (!is_used && runs && undecided == Undecided::Keep) {
+      kept.push_back(d);
+      continue;
+    }
+    Finding found;
+    if (!is_used && !(runs && undecided == Undecided::Report)) {
+      if (!checks_.weak) continue;
+      found.kind = "race-weak";
+    }
+    report_race(std::move(found), history_[d.first], d.then, history_[d.second], d.lane, d.address);
+  }
+  doubtful_ = std::move(kept);
 }
 
 /// The call, in the file of the kernel, of what is inlined at an Op from another file.

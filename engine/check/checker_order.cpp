@@ -114,6 +114,16 @@ bool Checker::has_been_read(const Moment& m) const {
   return !(m.manner & (Writes | Later)) && cta_->read.of(party(m.cta)) >= m.clock;
 }
 
+/// Whether the thread comes after the one that has taken the last ticket, where the other one, of an atomic
+/// behind a release, was taken before: the address is that of the tickets, which it may reset.
+bool Checker::has_counted(const Moment& m, uint32_t then, uint32_t lane, uint64_t address) const {
+  if (!(m.manner & Atomic)) return false;
+  const auto at = flags_.find(flag_key(address));
+  if (at == flags_.end() || at->second.last.clock == 0) return false;
+  const Flag& flag = at->second;
+  return flag.counted.of(party(m.cta, m.warp, then)) >= m.clock && follows(flag.last, flag.last_lane, lane);
+}
+
 /// Whether accesses that are not ordered are no race: both are strong, and in each other's scope.
 bool Checker::may_be_together(const Moment& m, uint8_t manner) const {
   if (!(m.manner & manner & Strong)) return false;
@@ -332,6 +342,16 @@ void Checker::order_by_flags(const OpFacts& f, const uint64_t* generic, uint32_t
     if (scope == Scope::Gpu) flag.wide.join(what);
   });
   if (has_published) tick();
+  if (f.kind != Kind::Atomic || flags_.empty()) return;
+  each_of(lanes, [&](uint32_t i) {
+    const auto at = flags_.find(flag_key(generic[i]));
+    if (at == flags_.end()) return;
+    at->second.last = here(at_);
+    at->second.last.clock = warp_->clock;
+    at->second.last_lane = i;
+    if (f.releases || (warp_->lanes && (*warp_->lanes)[i].fenced))
+      at->second.counted.raise(party(cta_->index, warp_->number, i), warp_->clock);
+  });
 }
 
 }  // namespace simt::check

@@ -258,8 +258,10 @@ void Checker::store_values(Context& c, const Op& op, const OpFacts& f) {
     const uint64_t at = generic_[i];
     holds(c, at, std::min(64u, f.bytes), i, ~gone);
     const uint64_t all = f.bytes < 64 ? (uint64_t{1} << f.bytes) - 1 : ~uint64_t{0};
-    if (gone == all && !window::is_shared(at) && !window::is_local(at) && !is_of_heap(at))
+    if (gone == all && !window::is_shared(at) && !window::is_local(at) && !is_of_heap(at)) {
       used(c, source_of(c, from), i, "stored as a result");
+      holds(c, at, std::min(64u, f.bytes), i, ~uint64_t{0});  // once is enough
+    }
   });
 }
 

@@ -13,6 +13,7 @@ struct Moment {
   uint32_t op = 0;        ///< index into the program's code
   uint32_t clock = 0;     ///< of the warp
   uint32_t together = 0;  ///< in machine code: lanes that were at the instruction, guarded or not
+  uint32_t lanes = 0;     ///< that have made accesses which details of the Op describe
   uint16_t warp = 0;
   uint8_t manner = 0;  ///< see Manner
 };
@@ -42,6 +43,9 @@ class History {
   /// The number of a new moment.
   uint32_t add(const Moment& moment);
   const Moment& operator[](uint32_t number) const { return moments_[number]; }
+  uint32_t size() const { return static_cast<uint32_t>(moments_.size()); }
+  /// These lanes have made an access of a moment.
+  void take_part(uint32_t number, uint32_t lanes) { moments_[number].lanes |= lanes; }
   /// No more moments can be kept apart, or no more groups in another moment's accesses.
   bool full() const {
     constexpr size_t numbers = 1u << 26, in_a_moment = 1u << 16;

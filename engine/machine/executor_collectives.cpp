@@ -205,7 +205,8 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
     let_complete_converge();
     return;
   }
-  if (observer_ && op.immediate <= 0) observer_->met(*cta_, warp, found.here, full_mask, op);
+  if (observer_ && op.immediate <= 0)
+    observer_->met(*cta_, warp, found.here, found.here | words[context_.first_lane()], op);
   if (found.here == mask)
     warp.go_to(split.pc + 1);
   else

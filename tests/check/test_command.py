@@ -63,6 +63,20 @@ def test_a_read_that_races_is_no_use_of_what_nobody_wrote() -> None:
 
 
 @needs_compiler
+def test_a_result_without_a_value_is_reported_once() -> None:
+    """Where it is stored, and not where the next launch reads it."""
+    gpu = simt.GPU("a100", check="init")
+    module = gpu.compile(
+        'extern "C" __global__ void copy(const int *x, int *y) { y[threadIdx.x] = x[threadIdx.x]; }\n'
+        'extern "C" __global__ void odd(const int *x, int *y) { if (x[threadIdx.x] & 1) y[0] = 1; }\n'
+    )
+    x, y = gpu.empty(32, "int32"), gpu.empty(32, "int32")
+    module.copy[1, 32](x, y)
+    module.odd[1, 32](y, x)
+    assert [(one.kind, one.kernel) for one in gpu.findings()] == [("uninitialised-global", "copy")]
+
+
+@needs_compiler
 def test_a_kernel_has_the_name_of_the_source(tmp_path: Path) -> None:
     mangled = "_ZN6cudapy8__main__7reverseB2v1E5ArrayIfLi1EE"  # as Numba makes it
     (one,) = found_in(RACE.replace("FENCE", ""), check="race")

@@ -36,6 +36,7 @@ NOT_IN_MACHINE_CODE = {
     "a compiler copies barriers": ("sync/two_branches",),
     "it has an instruction that is refused": ("async/copy_to_mbarrier", "async/library_barrier"),
     "volatile flags in shared memory are ordinary accesses there": ("sync/flag_behind_barrier",),
+    "what lanes combine with each other is not followed": ("race/rounded_apart",),
     "ptxas makes the order of the twin": (
         *("cluster/relaxed_arrival", "race/message_chain"),
         *("hopper/wgmma_no_fence", "hopper/wgmma_read_early", "hopper/wgmma_second_group"),
@@ -170,13 +171,22 @@ def test_machine_code(pair: Pair) -> None:
     [
         name
         for reason, names in NOT_IN_MACHINE_CODE.items()
-        if "is refused" not in reason and "volatile flags" not in reason
+        if not any(part in reason for part in ("is refused", "volatile flags", "lanes combine"))
         for name in names
     ],
 )
 def test_the_twin_of_a_fault_that_machine_code_hides(name: str) -> None:
     (pair,) = (pair for pair in ALL if pair.name == name)
     assert not findings(pair, fault=False, code="sass")
+
+
+def test_half_a_warp_meets_in_machine_code() -> None:
+    """sm_75 calls a routine, whose WARPSYNC names the lanes that meet."""
+    pair = next(pair for pair in ALL if pair.name == "sync/shuffle_in_branch")
+    on_turing = Pair(pair.path)
+    on_turing.gpu = "t4"
+    assert {place.kind for place in findings(on_turing, fault=True, code="sass")} == {"mask"}
+    assert not findings(on_turing, fault=False, code="sass")
 
 
 def test_an_instruction_of_machine_code_is_refused() -> None:

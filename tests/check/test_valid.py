@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,15 @@ def test_vectors_of_the_same_values(kernel: str) -> None:
     load(gpu, "copies")[kernel][1, 32](gpu.array(np.arange(4, dtype=np.int32)), y)
     np.testing.assert_array_equal(y.numpy(), np.arange(32) % 4)
     assert gpu.findings() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["perceptron", "convolutions", "transformer"])
+def test_training(model: str) -> None:
+    """Lanes load what one of them overwrites, and store a result that each has combined in its order."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("triton", reason="Triton is not installed")
+    script = [sys.executable, SOURCES / "training.py", model]
+    finished = simt.exec.run(script, gpu="h100", functional=True, check=True)
+    assert finished.status == 0
+    assert finished.findings == ()

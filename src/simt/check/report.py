@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from simt.formatting import plural
 from simt.version import __version__
@@ -65,5 +66,5 @@ def _related(access: Access) -> dict[str, Any]:
 
 def sarif_place(file: str, line: int | None) -> dict[str, Any]:
     """The physical location of a line; of the file if the line is not known."""
-    place: dict[str, Any] = {"artifactLocation": {"uri": file}}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(file)}}
     return place if line is None else {**place, "region": {"startLine": line}}

@@ -154,7 +154,7 @@ void queries() {
   CUDA(cudaEventCreate(&event));
   int not_ready[2] = {};
   for (int with_event = 0; with_event < 2; ++with_event) {
-    count_down<<<1, 32, 0, stream>>>(x, 20000);
+    count_down<<<1, 1, 0, stream>>>(x, 20000);
     CUDA(cudaEventRecord(event, stream));
     for (;;) {
       const cudaError_t found = with_event ? cudaEventQuery(event) : cudaStreamQuery(stream);
@@ -268,7 +268,7 @@ void host_function() {
   CUDA(cudaMemset(x, 0, sizeof *x));
   cudaStream_t stream;
   CUDA(cudaStreamCreate(&stream));
-  count_down<<<1, 32, 0, stream>>>(x, 100);
+  count_down<<<1, 1, 0, stream>>>(x, 100);
   CUDA(cudaLaunchHostFunc(
       stream,
       [](void* data) {

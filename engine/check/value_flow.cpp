@@ -1,0 +1,186 @@
+#include "check/value_flow.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "ptx/register_allocation.hpp"
+
+namespace simt::check {
+namespace {
+
+using instructions::Facts;
+using ptx::OperandKind;
+
+/// Whether a thread's results depend on nothing but what it reads, and are all that it does.
+bool computes(const ptx::Mnemonic& mnemonic) {
+  const Facts& facts = mnemonic.facts();
+  return facts.memory == instructions::Memory::None && facts.control == instructions::Control::Next &&
+         facts.motion == instructions::Motion::Free && facts.latency != instructions::Latency::Matrix &&
+         facts.carry != instructions::Carry::Always && !mnemonic.has("cc") && mnemonic.opcode != "movmatrix";
+}
+
+bool is_move(const ptx::Mnemonic& mnemonic) {
+  return mnemonic.opcode == "mov" || mnemonic.opcode == "selp";
+}
+
+/// Calls f for the registers in an operand and its parts.
+template <class F>
+void each_register(const ptx::Function& function, const ptx::Operand& operand, F f) {
+  if (operand.kind == OperandKind::Register) f(operand.index);
+  for (uint32_t p = 0; p < operand.part_count; ++p)
+    each_register(function, function.operands[operand.first_part + p], f);
+}
+
+/// Registers, each of which is looked at once.
+class Found {
+ public:
+  explicit Found(size_t registers) : is_found_(registers) {}
+  void add(uint32_t r) {
+    if (!is_found_[r]) left_.push_back(r);
+    is_found_[r] = true;
+  }
+  bool take(uint32_t& r) {
+    if (left_.empty()) return false;
+    r = left_.back();
+    left_.pop_back();
+    return true;
+  }
+
+ private:
+  std::vector<bool> is_found_;
+  std::vector<uint32_t> left_;
+};
+
+}  // namespace
+
+/// nullptr for functions that kernels call: registers take values there that no instruction names.
+const ValueFlow::Kernel* ValueFlow::kernel_of(uint32_t op) {
+  const uint32_t number = program_.origins[op].function;
+  const functional::FunctionCode& code = program_.functions[number];
+  const ptx::Function& function = program_.module.functions[code.ptx];
+  if (!function.entry || op < code.body) return nullptr;
+  auto& made = kernels_[number];
+  if (made) return made.get();
+  made = std::make_unique<Kernel>();
+  made->steps.resize(function.instructions.size());
+  made->readers.resize(function.registers.size());
+  made->writers.resize(function.registers.size());
+  for (uint32_t k = 0; k < made->steps.size(); ++k) {
+    ptx::Access access = ptx::access(function, program_.module, k);
+    for (const uint32_t r : access.reads) made->readers[r].push_back(k);
+    for (const uint32_t r : access.writes) made->writers[r].push_back(k);
+    made->steps[k].reads = std::move(access.reads);
+    made->steps[k].writes = std::move(access.writes);
+  }
+  for (uint32_t at = code.body; at < program_.code.size(); ++at)
+    if (program_.origins[at].function == number && facts_[at].kind == Kind::Store && facts_[at].described &&
+        facts_[at].space != functional::AccessSpace::Local)
+      made->steps[program_.origins[at].instruction].op = at;
+  return made.get();
+}
+
+const std::vector<uint32_t>* ValueFlow::stores_of(uint32_t load) {
+  const auto [at, is_new] = stores_.try_emplace(load);
+  if (is_new) at->second = follow(load);
+  return at->second ? &*at->second : nullptr;
+}
+
+std::optional<std::vector<uint32_t>> ValueFlow::follow(uint32_t load) {
+  const Kernel* kernel = kernel_of(load);
+  if (!kernel) return std::nullopt;
+  const ptx::Function& function =
+      program_.module.functions[program_.functions[program_.origins[load].function].ptx];
+  std::vector<uint32_t> stores;
+  Found found(function.registers.size());
+  for (const uint32_t r : kernel->steps[program_.origins[load].instruction].writes) found.add(r);
+  for (uint32_t value; found.take(value);)
+    for (const uint32_t reader : kernel->readers[value]) {
+      const ptx::Instruction& instruction = function.instructions[reader];
+      const Step& step = kernel->steps[reader];
+      if (instruction.guard == static_cast<int32_t>(value)) return std::nullopt;
+      if (step.op != UINT32_MAX) {
+        bool is_address = false;
+        each_register(function, function.operands[instruction.first_operand],
+                      [&](uint32_t r) { is_address |= r == value; });
+        if (is_address) return std::nullopt;
+        stores.push_back(step.op);
+      } else if (computes(program_.module.mnemonics[instruction.mnemonic])) {
+        for (const uint32_t r : step.writes) found.add(r);
+      } else {
+        return std::nullopt;
+      }
+    }
+  std::sort(stores.begin(), stores.end());
+  return stores;
+}
+
+uint32_t ValueFlow::combined_by(uint32_t store, uint32_t element) {
+  const auto [at, is_new] = combined_.try_emplace({store, element}, 0u);
+  if (is_new) at->second = trace_back(store, element);
+  return at->second;
+}
+
+/// Whether all that a register may hold comes from arithmetic of f32, or is a constant.
+bool ValueFlow::is_rounded(const Kernel& kernel, uint32_t function_number, uint32_t from) const {
+  const ptx::Function& function = program_.module.functions[program_.functions[function_number].ptx];
+  bool is_any = false;
+  Found found(function.registers.size());
+  found.add(from);
+  for (uint32_t value; found.take(value);)
+    for (const uint32_t writer : kernel.writers[value]) {
+      const ptx::Instruction& instruction = function.instructions[writer];
+      const ptx::Mnemonic& mnemonic = program_.module.mnemonics[instruction.mnemonic];
+      if (is_move(mnemonic)) {
+        for (uint32_t k = 1; k < std::min<uint32_t>(3, instruction.operand_count); ++k)
+          each_register(function, function.operands[instruction.first_operand + k],
+                        [&](uint32_t r) { found.add(r); });
+      } else if (computes(mnemonic) && mnemonic.has("f32")) {
+        is_any = true;
+      } else {
+        return false;
+      }
+    }
+  return is_any;
+}
+
+/// A number, or what a register always holds; 0 if that is not known.
+uint32_t ValueFlow::constant(const Kernel& kernel, const ptx::Function& function,
+                             const ptx::Operand& operand) const {
+  if (operand.kind == OperandKind::Integer) return static_cast<uint32_t>(operand.value);
+  if (operand.kind != OperandKind::Register || kernel.writers[operand.index].size() != 1) return 0;
+  const ptx::Instruction& from = function.instructions[kernel.writers[operand.index][0]];
+  const ptx::Operand& source = function.operands[from.first_operand + 1];
+  const bool is_constant =
+      program_.module.mnemonics[from.mnemonic].opcode == "mov" && source.kind == OperandKind::Integer;
+  return is_constant ? static_cast<uint32_t>(source.value) : 0;
+}
+
+uint32_t ValueFlow::trace_back(uint32_t store, uint32_t element) {
+  const Kernel* kernel = kernel_of(store);
+  if (!kernel) return 0;
+  const functional::Origin& origin = program_.origins[store];
+  const ptx::Function& function = program_.module.functions[program_.functions[origin.function].ptx];
+  const ptx::Instruction& instruction = function.instructions[origin.instruction];
+  std::vector<uint32_t> stored;
+  for (uint32_t k = 1; k < instruction.operand_count; ++k)
+    each_register(function, function.operands[instruction.first_operand + k],
+                  [&](uint32_t r) { stored.push_back(r); });
+  if (element >= stored.size() || !is_rounded(*kernel, origin.function, stored[element])) return 0;
+  uint32_t bits = 0;
+  Found found(function.registers.size());
+  found.add(stored[element]);
+  for (uint32_t value; found.take(value);)
+    for (const uint32_t writer : kernel->writers[value]) {
+      const ptx::Instruction& from = function.instructions[writer];
+      const ptx::Mnemonic& mnemonic = program_.module.mnemonics[from.mnemonic];
+      const bool is_exchange = mnemonic.opcode == "shfl" && mnemonic.has("bfly");
+      if (is_exchange) {
+        bits |= constant(*kernel, function, function.operands[from.first_operand + 2]) & 31;
+      }
+      if (is_exchange || computes(mnemonic))
+        for (const uint32_t r : kernel->steps[writer].reads) found.add(r);
+    }
+  return bits;
+}
+
+}  // namespace simt::check
