@@ -1,11 +1,12 @@
 """Which stages and depth of a tile are fastest on a B200: simulated against SemiAnalysis's CUTLASS rows.
 
-A row is one CTA that multiplies one tile: bulk tensor copies fill stages, and tcgen05.mma reads them (`text`). A group
-is a type and a tile; its configurations are the depth of a stage (TILE_K) and the number of stages. Rows in which
-CUTLASS chose the number are left out. Groups are shuffled by random.Random(4803): the first half is `tuning`, the
-other `held-out`. The time of a row's K follows from those of two shorter ones, between which no stage is filled first.
+A row is one CTA that multiplies one tile: bulk tensor copies fill stages, tcgen05.mma reads them (`text`). A
+group is a type and a tile; its configurations are the depth (TILE_K) and the number of stages. Rows
+in which CUTLASS chose the number are left out. Groups are shuffled by random.Random(4803): the first half is
+`tuning`, the other `held-out`. The time of a row's K follows from those of two shorter ones, between which no
+stage is filled first.
 
-    python docs/records/scripts/rank_main_loops.py ../shared/data/silicon/b200-cutlass-mainloop.csv --use tuning
+    python docs/records/scripts/rank_main_loops.py b200-cutlass-mainloop.csv --use tuning
 """
 
 from __future__ import annotations
@@ -53,9 +54,13 @@ class Row:
 def rows_of(path: Path) -> list[Row]:
     lines = (line for line in path.read_text().splitlines() if not line.startswith("#"))
     found = [
-        Row(r["dtype"], int(r["TILE_M"]), int(r["TILE_N"]), int(r["K"]), int(r["TILE_K"]), int(r["STAGES"]), float(r["time_ms"]) / 1e3)
+        Row(
+            r["dtype"],
+            *(int(r[name]) for name in ("TILE_M", "TILE_N", "K", "TILE_K", "STAGES")),
+            float(r["time_ms"]) / 1e3,
+        )
         for r in csv.DictReader(lines)
-    ]  # fmt: skip
+    ]
     return [row for row in found if row.stages]
 
 
@@ -93,7 +98,8 @@ def text(row: Row) -> str:
         for name, offset in (("ma", box * a_box), ("mb", boxes * a_box + box * b_box))
     )
     products = "".join(
-        f"add.u64 %va, %base, {(box * a_box + step) >> 4}; add.u64 %vb, %base, {(boxes * a_box + box * b_box + step) >> 4};\n"
+        f"add.u64 %va, %base, {(box * a_box + step) >> 4};\n"
+        f"add.u64 %vb, %base, {(boxes * a_box + box * b_box + step) >> 4};\n"
         f"tcgen05.mma.cta_group::1.kind::{KIND[row.type]} [%t], %va, %vb, %i, %q;\n"
         for box in range(boxes)
         for step in range(0, span, STEP)
@@ -118,7 +124,8 @@ setp.le.u32 %p, %s, {2 * row.stages}; @%p bra INIT;
 READY: setp.lt.u32 %p, %r, 32; @!%p bra ALLOCATED;
 add.u32 %d, %done, 8; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%d], {columns};
 ALLOCATED: bar.sync 0; ld.shared.b32 %t, [%done+8];
-mov.u32 %s, 0; mov.u32 %full, %bars; add.u32 %empty, %bars, {8 * row.stages}; mov.u32 %at, %room; mov.u32 %k, 0;
+mov.u32 %s, 0; mov.u32 %full, %bars; add.u32 %empty, %bars, {8 * row.stages};
+mov.u32 %at, %room; mov.u32 %k, 0;
 setp.eq.u32 %p, %r, 0; @%p bra COPY; setp.eq.u32 %p, %r, 32; @!%p bra END; bra MULTIPLY;
 COPY: mov.u32 %phase, 1;
 NEXT: mbarrier.try_wait.parity.shared.b64 %p, [%empty], %phase; @!%p bra NEXT;
@@ -197,15 +204,16 @@ def main() -> None:
         last = out[-1]
         print(
             f"{name:18} {len(rows):3} rows, best {last['best']}, ranked first {last['first']}: "
-            f"{'held' if last['held'] else '-':4} loss {last['loss']:.1%}, of three {last['loss_of_three']:.1%}; "
+            f"{'held' if last['held'] else '-':4} loss {last['loss']:.1%}, "
+            f"of three {last['loss_of_three']:.1%}; "
             f"simulated / measured {min(ratios):.2f} to {max(ratios):.2f}",
             flush=True,
         )
         if given.json:
             given.json.write_text(json.dumps(out, indent=1) + "\n")
     print(
-        f"{len(out)} groups: the three best hold the best in {sum(x['held'] for x in out)}; mean loss of the first "
-        f"{np.mean([x['loss'] for x in out]):.1%}",
+        f"{len(out)} groups: the three best hold the best in {sum(x['held'] for x in out)}; "
+        f"mean loss of the first {np.mean([x['loss'] for x in out]):.1%}",
         file=sys.stderr,
     )
 
