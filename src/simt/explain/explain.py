@@ -76,7 +76,7 @@ def explain(
     share = dict(zip((x.id for x in result.launches), result.shares, strict=True))[chosen.id]
     return Explanation(
         chosen,
-        share / result.totals.cycles,
+        share / max(1, result.totals.cycles),
         stack(chosen),
         () if spec is None else bounds(chosen, spec),
         chains(chosen),
