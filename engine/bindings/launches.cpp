@@ -164,7 +164,8 @@ std::tuple<uint64_t, uint64_t, nb::bytes> run(const DescribedLaunch& self, const
 
 std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::bytes& parameters, uint64_t id,
                                        const simt::OpcodeTable& table, uint32_t sm_version,
-                                       uint32_t registers, uint64_t stream, std::optional<Poll> poll) {
+                                       uint32_t registers, uint64_t stream, bool plain,
+                                       std::optional<Poll> poll) {
   ExecutedSource::Description description;
   description.name = self.module->program.functions.at(self.function).name;
   description.registers_per_thread = registers;
@@ -173,9 +174,9 @@ std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::by
   description.owner = self.module;
   description.state = self.state;
   if (poll) description.poll = asking(std::move(poll));
-  return std::make_shared<ExecutedSource>(self.module->program, self.function, self.with(parameters, id),
-                                          *self.module->memory, self.machine,
-                                          self.module->lowering(sm_version), table, std::move(description));
+  return std::make_shared<ExecutedSource>(
+      self.module->program, self.function, self.with(parameters, id), *self.module->memory, self.machine,
+      self.module->lowering(sm_version, plain), table, std::move(description));
 }
 
 }  // namespace
@@ -239,7 +240,9 @@ void bind_launches(nb::module_& m) {
           "poll"_a.none() = nb::none(), "checker"_a.none() = nb::none(), nb::keep_alive<0, 7>(),
           "The same, as an Execution, which can pause.")
       .def("source", &source, "parameters"_a, "id"_a, "table"_a, "sm_version"_a, "registers"_a, "stream"_a,
-           "poll"_a.none() = nb::none(),
-           "A launch that executes as the timing engine asks for its instructions. poll: see `run`, for CTAs "
-           "that are executed without timing.");
+           "plain"_a = false, "poll"_a.none() = nb::none(),
+           "A launch that executes as the timing engine asks for its instructions. plain: divisions, roots "
+           "and "
+           "special functions of PTX are timed as products. poll: see `run`, for CTAs that are executed "
+           "without timing.");
 }

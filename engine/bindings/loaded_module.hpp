@@ -16,12 +16,14 @@ namespace simt::python {
 struct LoadedModule {
   std::shared_ptr<functional::DeviceMemory> memory;
   functional::Program program;
-  std::map<uint32_t, std::shared_ptr<const functional::Lowering>> lowered;  ///< by architecture
+  /// By architecture, and whether divisions and special functions are plain.
+  std::map<std::pair<uint32_t, bool>, std::shared_ptr<const functional::Lowering>> lowered;
 
-  std::shared_ptr<const functional::Lowering> lowering(uint32_t sm_version) {
-    if (program.is_machine_code()) sm_version = 0;
-    auto& found = lowered[sm_version];
-    if (!found) found = std::make_shared<const functional::Lowering>(functional::lower(program, sm_version));
+  std::shared_ptr<const functional::Lowering> lowering(uint32_t sm_version, bool plain = false) {
+    if (program.is_machine_code()) sm_version = 0, plain = false;
+    auto& found = lowered[{sm_version, plain}];
+    if (!found)
+      found = std::make_shared<const functional::Lowering>(functional::lower(program, sm_version, plain));
     return found;
   }
 

@@ -113,7 +113,7 @@ std::shared_ptr<LoadedModule> load_machine_code(
     loaded->program.machine_variables.push_back({name, address, size, managed, hidden});
   for (const auto& [name, address, type] : references)
     loaded->program.machine_references.push_back({name, address, type});
-  loaded->lowered[0] = std::make_shared<const Lowering>(std::move(translated.lowering));
+  loaded->lowered[{0, false}] = std::make_shared<const Lowering>(std::move(translated.lowering));
   return loaded;
 }
 

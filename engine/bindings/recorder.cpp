@@ -18,11 +18,11 @@ using simt::functional::ExecutedSource;
 /// Writes an executed launch into the blocks of a trace store.
 class Recorder {
  public:
-  Recorder(ExecutedSource& source, uint32_t lanes, bool converged)
+  Recorder(ExecutedSource& source, uint32_t lanes, bool converged, bool combined)
       : launch_(source.launch()), opcodes_(source.opcodes()) {
     launch_.warp_size = lanes;
     Counting sink(encoder_, counts_);
-    source.record(sink, lanes, converged);
+    source.record(sink, lanes, converged, combined);
     encoder_.finish();
   }
   auto take_blocks() { return blocks_of(encoder_.take_blocks()); }
@@ -74,10 +74,12 @@ class Recorder {
 
 void bind_recorder(nb::module_& m) {
   nb::class_<Recorder>(m, "Recorder")
-      .def(nb::init<ExecutedSource&, uint32_t, bool>(), "source"_a, "lanes"_a, "converged"_a = false,
-           nb::call_guard<nb::gil_scoped_release>(),
+      .def(nb::init<ExecutedSource&, uint32_t, bool, bool>(), "source"_a, "lanes"_a, "converged"_a = false,
+           "combined"_a = false, nb::call_guard<nb::gil_scoped_release>(),
            "Executes a launch at once and encodes what it did as a trace with warps of 32 or 64 lanes. "
-           "converged: leaves out what instructions of a part of a warp's lanes cost.")
+           "converged: leaves out what instructions of a part of a warp's lanes cost. combined: atomics to "
+           "one "
+           "address by several lanes of a warp are one lane's.")
       .def("take_blocks", &Recorder::take_blocks)
       .def_prop_ro("launch", &Recorder::launch)
       .def_prop_ro("opcodes", &Recorder::opcodes)

@@ -622,9 +622,29 @@ void converge(std::vector<std::vector<TraceRecord>>& warps, const Lowering& lowe
   }
 }
 
+bool is_atomic(std::string_view opcode) {
+  const std::string_view name = opcode.substr(0, opcode.find('.'));
+  return name == "RED" || name == "REDG" || name == "REDS" || name == "ATOM" || name == "ATOMG" ||
+         name == "ATOMS";
+}
+
+/// Leaves one lane of those that access the same address; returns how many are left.
+uint32_t combine_lanes(uint64_t& mask, std::vector<uint64_t>& addresses) {
+  uint32_t given = 0, kept = 0;
+  for (uint64_t left = mask; left; left &= left - 1) {
+    const uint64_t address = addresses[given++];
+    const auto end = addresses.begin() + kept;
+    if (std::find(addresses.begin(), end, address) == end)
+      addresses[kept++] = address;
+    else
+      mask &= ~(left & -left);
+  }
+  return kept;
+}
+
 }  // namespace
 
-void ExecutedSource::record(TraceSink& sink, uint32_t lanes, bool converged) {
+void ExecutedSource::record(TraceSink& sink, uint32_t lanes, bool converged, bool combined) {
   std::shared_ptr<InstructionSource> source(std::shared_ptr<void>(), this);
   if (lanes != warp_lanes) source = std::make_shared<PairedWarps>(source);
   sink.begin_kernel(source->launch(), lowering_->instructions, lowering_->opcodes);
@@ -661,6 +681,8 @@ void ExecutedSource::record(TraceSink& sink, uint32_t lanes, bool converged) {
             if (lowering_->instructions[d.static_index].addresses != AddressKind::None) {
               addresses.resize(std::max<size_t>(addresses.size(), d.bulk_count));
               r.address_count = source->lane_addresses(d, addresses.data());
+              if (combined && is_atomic(lowering_->opcodes[lowering_->instructions[d.static_index].opcode]))
+                r.address_count = combine_lanes(r.mask, addresses);
               r.addresses.base = r.address_count ? addresses[0] : 0;
               for (uint32_t k = 1; k < r.address_count; ++k)
                 r.addresses.differences.push_back(static_cast<int64_t>(addresses[k] - addresses[k - 1]));

@@ -57,8 +57,9 @@ class ExecutedSource : public InstructionSource {
 
   /// Executes the whole launch and records it as a trace, with warps of `lanes` lanes, 32 or 64. converged:
   /// leaves out what instructions of a part of a warp cost beyond that part, as if a CTA's threads that
-  /// execute the same were in the same warps. Throws ProgramFault.
-  void record(TraceSink& sink, uint32_t lanes, bool converged);
+  /// execute the same were in the same warps. combined: atomics to one address by several lanes of a warp are
+  /// recorded as one lane's. Throws ProgramFault.
+  void record(TraceSink& sink, uint32_t lanes, bool converged, bool combined);
   const std::vector<RawInstruction>& raw_instructions() const { return lowering_->instructions; }
 
   /// What the program printed, in an order independent of host threads.

@@ -42,6 +42,116 @@ def apart(gpu: simt.GPU) -> None:
     gpu.compile(SOURCE).apart[n // 256, 256](np.zeros(n, np.float32), np.ones(16 * n, np.float32))
 
 
+DIVIDES = """
+extern "C" __global__ void divides(unsigned* x, unsigned d, int rounds) {
+  unsigned v = x[threadIdx.x];
+#pragma unroll 1
+  for (int k = 0; k < rounds; ++k) v += (v + k) / d;
+  x[threadIdx.x] = v;
+}
+extern "C" __global__ void shifts(unsigned* x, unsigned d, int rounds) {
+  unsigned v = x[threadIdx.x];
+#pragma unroll 1
+  for (int k = 0; k < rounds; ++k) v += (v + k) * d;
+  x[threadIdx.x] = v;
+}
+extern "C" __global__ void count(unsigned* sum) { atomicAdd(sum + threadIdx.x / 16, 1u); }
+"""
+
+
+def divides(gpu: simt.GPU, kernel: str = "divides") -> None:
+    gpu.compile(DIVIDES)[kernel][14, 256](np.ones(256, np.uint32), 3, 64)
+
+
+def test_without_divisions_a_launch_takes_as_long_as_with_products() -> None:
+    name = "divisions and special functions"
+    (gain,) = explain(divides, GPU, causes=[name]).gains
+    products = simt.GPU(GPU)
+    divides(products, "shifts")
+    assert gain.cycles == pytest.approx(products.launches[0].cycles, rel=0.05) and gain.speedup > 2
+    assert explain(divides, GPU, causes=[name], code="sass").gains == ()
+    assert explain(apart, GPU, causes=[name]).gains == ()
+
+
+def test_atomics_of_a_warp_to_one_word_are_those_of_one_lane(tmp_path: Path) -> None:
+    lanes = []
+    for combined in (False, True):
+        gpu, sums = simt.GPU(GPU, functional=True), np.zeros(4, np.uint32)
+        with gpu.trace(tmp_path / f"{combined}.simt", combined=combined):
+            gpu.compile(DIVIDES).count[1, 64](sums)
+        assert sums.tolist() == [16] * 4
+        launch = simt.simulate(tmp_path / f"{combined}.simt", gpu=GPU).launches[0]
+        at = next(i for i, opcode in enumerate(launch.pc["opcode"]) if opcode.startswith(("RED", "ATOM")))
+        lanes.append(launch.pc["threads"][at])
+    assert lanes == [64, 4]
+
+
+BUSY = """
+extern "C" __global__ void busy(float* out) {
+  __shared__ volatile float s[512];
+  s[threadIdx.x % 512] = threadIdx.x;
+  __syncthreads();
+  volatile float* p = s + threadIdx.x % 32;
+  float a = 0, b = 0, c = 0, d = 0;
+#pragma unroll 1
+  for (int k = 0; k < 64; ++k) {
+    a += p[0] + p[32], b += p[64] + p[96];
+    c += p[128] + p[160], d += p[192] + p[224];
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = a + b + c + d;
+}
+extern "C" __global__ void chase(volatile int* next, int* out) {
+  int at = threadIdx.x;
+#pragma unroll 1
+  for (int k = 0; k < 16; ++k) at = next[at];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = at;
+}
+"""
+
+
+def test_shared_memory_that_is_always_busy_costs_time() -> None:
+    """Also where a warp's access takes one pass, so that no latency and no conflict can be removed."""
+
+    def busy(gpu: simt.GPU) -> None:
+        gpu.compile(BUSY).busy[14, 1024](np.zeros(14 * 1024, np.float32))
+
+    found = explain(busy, "a100", set={"sm.count": 7}, causes=["shared memory"])
+    bound = {bound.resource: bound.share for bound in found.bounds}
+    assert bound["shared memory"] > 0.6 and found.gains[0].speedup > 1.3
+
+
+def test_more_warps_than_an_sm_holds() -> None:
+    def chase(gpu: simt.GPU, ctas: int = 14 * 8) -> None:
+        gpu.compile(BUSY).chase[ctas, 256](
+            np.roll(np.arange(256), 1).astype("i4"), np.zeros(ctas * 256, "i4")
+        )
+
+    (gain,) = explain(chase, GPU, causes=["few warps"]).gains
+    assert 1.2 < gain.speedup < 2
+    assert explain(lambda gpu: chase(gpu, 14), GPU, causes=["few warps"]).gains == ()  # all fit at once
+    assert explain(chase, "a100", set={"sm.count": 4}, causes=["few warps"]).gains == ()  # holds the most
+
+
+@pytest.mark.slow
+def test_the_page_of_a_result_has_the_gains(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        f"import numpy as np\nSOURCE = {SOURCE!r}\ndef main(gpu):\n"
+        "    gpu.compile(SOURCE).conflicts[14, 256](np.zeros(14 * 256, np.float32), 32)\n"
+    )
+    run = CliRunner().invoke
+    done = run(app, ["run", str(tmp_path / "program.py"), "--gpu", GPU, "--output", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    told = run(app, ["report", str(tmp_path / "out"), "--explain", "-o", str(tmp_path / "page.html")])
+    assert told.exit_code == 0, told.output
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(page.split("const D = ")[1].split(";\n")[0])["explanation"]
+    assert data["gains"][0][0] == "bank conflicts" and data["gains"][0][2] > 2
+    assert (
+        data["sentences"][0].startswith("Bank conflicts at kernel.cu:8") and data["chains"] and data["bounds"]
+    )
+    assert "--explain takes one Result, not 2" in str(run(app, ["report", "a", "b", "--explain"]).exception)
+
+
 @pytest.mark.slow
 def test_bank_conflicts_are_named_first_and_their_gain_is_that_of_padding() -> None:
     found = explain(conflicts, GPU, causes=["bank conflicts", "shared memory", "barriers"])

@@ -67,6 +67,13 @@ def test_the_text_names_all() -> None:
     )
     assert "only in the first: 2 launches (old, gemm)" in text
     assert "only in the second: 1 launch (new)" in text
+    assert "gemm differs in these parts of its longest launch's time:" in text
+
+
+def test_parts_add_up_to_the_difference() -> None:
+    gemm = next(k for k in ResultComparison(*results()).kernels if k.name == "gemm")
+    assert sum(y - x for _, x, y in gemm.parts) == pytest.approx((2500 - 4500) / 1e9, rel=0.05)
+    assert next(name for name, _, _ in gemm.parts) != "launch"  # which both have
 
 
 def test_the_page_shows_both() -> None:

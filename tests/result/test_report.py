@@ -42,6 +42,13 @@ def test_page_is_self_contained(result: Result, tmp_path: Path) -> None:
     assert not re.search(r"<(link|img|iframe)\b|\bsrc=|@import|url\(|fetch\(", page)
 
 
+def test_names_of_the_scripts_are_declared_once(result: Result) -> None:
+    """A second declaration is a syntax error, with which the page stays empty."""
+    script = report.page(result).split("<script>")[1]
+    names = re.findall(r"^(?:const|let|class|function) (\w+)", script, re.MULTILINE)
+    assert len(names) > 40 and sorted(names) == sorted(set(names))
+
+
 def test_page_holds_what_the_result_says(result: Result) -> None:
     page = report.page(result)
     data = data_of(page)

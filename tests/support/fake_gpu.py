@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 # A Result imports these late, when simt.spec may be the fake.
+import simt.explain
 import simt.power
 import simt.validate.confidence  # noqa: F401
 from simt._engine import COUNTERS

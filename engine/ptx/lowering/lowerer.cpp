@@ -9,6 +9,7 @@ namespace simt::functional {
 namespace {
 
 using instructions::Algebra;
+using instructions::Latency;
 using instructions::MachineCode;
 using instructions::Vectors;
 using ptx::OperandKind;
@@ -325,6 +326,8 @@ void Lowerer::lower_instruction(uint32_t i, uint32_t op, uint32_t op_end) {
 void Lowerer::apply_rule(uint32_t i) {
   if (fused_[i]) return;
   if (fuses_[i] != none) return fuse(fuses_[i]);
+  const Latency latency = mnemonic_->facts().latency;
+  if (plain_ && (latency == Latency::Division || latency == Latency::SpecialFunction)) return lower_plainly();
   const auto& lowering = mnemonic_->row->lowering;
   if (lowering.function) return lowering.function(*this);
   const instructions::TypeClasses classes = classes_of(*this);
@@ -333,6 +336,14 @@ void Lowerer::apply_rule(uint32_t i) {
     if ((rule.types & classes) && (!rule.modifier || has(rule.modifier))) return append(rule.code);
   }
   throw std::logic_error("the instruction table has no machine code for " + std::string(mnemonic_->text));
+}
+
+/// A division, root or special function as if it were a product.
+void Lowerer::lower_plainly() {
+  if (!ptx::is_float(type()))
+    ptx::bytes(type()) == 8 ? halves("IMAD", "IMAD.X") : void(one("IMAD"));
+  else
+    one(type() == Type::F64 ? "DMUL" : type() == Type::F32 ? "FMUL" : "HMUL2");
 }
 
 /// The places of registers, but for values that those of other registers have overwritten since: in machine
@@ -484,8 +495,8 @@ void Lowerer::end(uint32_t op, uint32_t op_end, uint32_t instruction) {
   }
 }
 
-Lowering lower(const Program& program, uint32_t sm_version) {
-  return Lowerer(program, sm_version).run();
+Lowering lower(const Program& program, uint32_t sm_version, bool plain) {
+  return Lowerer(program, sm_version, plain).run();
 }
 
 }  // namespace simt::functional

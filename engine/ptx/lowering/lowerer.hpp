@@ -20,7 +20,7 @@ namespace simt::functional {
 /// instruction through it.
 class Lowerer {
  public:
-  Lowerer(const Program& program, uint32_t sm) : program_(program), sm_(sm) {}
+  Lowerer(const Program& program, uint32_t sm, bool plain) : program_(program), sm_(sm), plain_(plain) {}
 
   Lowering run();
 
@@ -77,6 +77,7 @@ class Lowerer {
   void lower_function(const FunctionCode& function);
   void lower_instruction(uint32_t i, uint32_t op, uint32_t op_end);
   void apply_rule(uint32_t i);
+  void lower_plainly();
   void fuse(uint32_t product);
 
   /// Finds multiplications that feed only 64-bit additions: each becomes part of an IMAD.WIDE.
@@ -101,6 +102,7 @@ class Lowerer {
 
   const Program& program_;
   uint32_t sm_;
+  bool plain_;
   Lowering result_;
   struct TextHash {
     using is_transparent = void;
@@ -125,7 +127,8 @@ class Lowerer {
   uint32_t first_ = 0, access_ = UINT32_MAX, line_ = 0;
 };
 
-/// Lowers all functions of a program for an architecture (70, 75, 80, 86, 89, 90).
-Lowering lower(const Program& program, uint32_t sm_version);
+/// Lowers all functions of a program for an architecture (70, 75, 80, 86, 89, 90). plain: divisions, roots
+/// and special functions as products.
+Lowering lower(const Program& program, uint32_t sm_version, bool plain = false);
 
 }  // namespace simt::functional

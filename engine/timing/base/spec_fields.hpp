@@ -315,6 +315,8 @@ inline constexpr Range sets{0, limits::number, true};
         "Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler).") \
   FIELD(uint32_t, sub_core_queue, "instructions", ranges::entries, \
         "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.") \
+  FIELD(uint32_t, bulk_line_interval, "half core cycles", (Range{0, 64}.unless_given(0)), \
+        "For each line of 128 bytes, or part of one, that a bulk copy reads or writes.") \
   FIELD(bool, perfect_coalescing, "", (ranges::none.unless_given(0)), \
         "An access has only as many sectors as its bytes fill: what accesses side by side would save.")
 

@@ -7,6 +7,7 @@ namespace simt {
 namespace {
 
 // Reply tokens identify what a reply is for.
+constexpr uint64_t bulk_line_bytes = 128;
 constexpr uint64_t bypass_token = uint64_t{1} << 63;  // low bits: in-flight index and lanes
 constexpr uint64_t store_token = uint64_t{1} << 62;   // then 16 bits each: launch slot, warp
 // Other tokens are the L1's MSHRs.
@@ -375,17 +376,31 @@ bool LoadStoreUnit::look_up(Cycle now) {
   return changed;
 }
 
+/// Whether a sector of a bulk copy can leave: it is in the line that is being copied, or the next line's turn
+/// has come.
+bool LoadStoreUnit::bulk_line_free(uint64_t address, Cycle now) {
+  const uint64_t line = address / bulk_line_bytes;
+  if (line == bulk_line_) return true;
+  if (2 * now + 1 < bulk_line_ends_) return false;
+  bulk_line_ends_ = std::max(bulk_line_ends_, 2 * now) + spec_.load_store.bulk_line_interval;
+  bulk_line_ = line;
+  return true;
+}
+
 /// Sends transactions past the L1. Those of loads take bypass_latency to leave.
 bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
   const Operation operation = instruction.instruction->fixed.operation;
   const bool late =
       spec_.l1.bypass_latency > 0 && (operation == Operation::Load || operation == Operation::AsyncCopy);
+  const bool bulk = spec_.load_store.bulk_line_interval > 0 &&
+                    (operation == Operation::BulkLoad || operation == Operation::BulkStore);
   const uint32_t per_cycle = std::max(1u, spec_.l1.bypass_sectors_per_cycle);
   bool changed = false;
   for (uint32_t n = 0; n < per_cycle && !instruction.transactions.empty(); ++n) {
     if (late ? bypassing_.size() >= size_t{spec_.l1.bypass_latency} * per_cycle
              : held_by_network(instruction.slot, now))
       return changed;
+    if (bulk && !bulk_line_free(instruction.transactions.back().address, now)) return changed;
     const Transaction t = instruction.transactions.back();
     instruction.transactions.pop_back();
     if (operation == Operation::BulkStore) other_bytes_ += sector_bytes;
@@ -507,6 +522,8 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
       if (!bank.queue.empty() && bank.queue.front().ready > now)
         next = std::min(next, bank.queue.front().ready);
   if (now < next_accept_) next = std::min(next, next_accept_);
+  if (dispatch_ != InFlightPool::none && 2 * now + 1 < bulk_line_ends_)
+    next = std::min(next, std::max(now + 1, bulk_line_ends_ / 2));
   return next;
 }
 

@@ -130,6 +130,7 @@ class alignas(64) LoadStoreUnit {
   bool dispatch(Cycle now);
   bool send_transactions(InFlight& instruction, Cycle now);
   bool bypass(InFlight& instruction, Cycle now);
+  bool bulk_line_free(uint64_t address, Cycle now);
   bool drain_bypassing(Cycle now);
   void count_failure(const Bank& bank, Cycle times);
   void finish_transaction(uint32_t in_flight, uint32_t lanes, Cycle now);
@@ -142,6 +143,8 @@ class alignas(64) LoadStoreUnit {
   uint32_t queued_ = 0;  // in all banks
   uint32_t dispatch_ = InFlightPool::none;
   Cycle next_accept_ = 0;
+  uint64_t bulk_line_ = ~uint64_t{0};  ///< that a bulk copy is at
+  Cycle bulk_line_ends_ = 0;           ///< in half cycles
   bool blocked_by_network_ = false;
   uint32_t result_turn_ = 0;
   RingQueue<Delayed> shared_pipe_;

@@ -263,15 +263,15 @@ class Launch:
     def begin(self, parameters: bytes, id: int, threads: int = 1, print: Callable[[bytes], None] | None = None, poll: Callable[[], None] | None = None, checker: Checker | None = None) -> Execution:
         """The same, as an Execution, which can pause."""
 
-    def source(self, parameters: bytes, id: int, table: simt._engine.OpcodeTable, sm_version: int, registers: int, stream: int, poll: Callable[[], None] | None = None) -> ExecutedSource:
+    def source(self, parameters: bytes, id: int, table: simt._engine.OpcodeTable, sm_version: int, registers: int, stream: int, plain: bool = False, poll: Callable[[], None] | None = None) -> ExecutedSource:
         """
-        A launch that executes as the timing engine asks for its instructions. poll: see `run`, for CTAs that are executed without timing.
+        A launch that executes as the timing engine asks for its instructions. plain: divisions, roots and special functions of PTX are timed as products. poll: see `run`, for CTAs that are executed without timing.
         """
 
 class Recorder:
-    def __init__(self, source: ExecutedSource, lanes: int, converged: bool = False) -> None:
+    def __init__(self, source: ExecutedSource, lanes: int, converged: bool = False, combined: bool = False) -> None:
         """
-        Executes a launch at once and encodes what it did as a trace with warps of 32 or 64 lanes. converged: leaves out what instructions of a part of a warp's lanes cost.
+        Executes a launch at once and encodes what it did as a trace with warps of 32 or 64 lanes. converged: leaves out what instructions of a part of a warp's lanes cost. combined: atomics to one address by several lanes of a warp are one lane's.
         """
 
     def take_blocks(self) -> list[tuple[tuple[int, int, int, int, int], bytes]]: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from simt.cli import COMMANDS
+from simt.cli import COMMANDS, ending_by_signals
 from simt.errors import SimtError
 from simt.files import write_text
 from simt.names import printable
@@ -26,6 +27,7 @@ Examples:
   simt report before after -o compare.html     two Results side by side
   simt report a100 h100 b200 -o matrix.html    kernels by Results
   simt report a100 h100 --parquet times.parquet
+  simt report out --explain                    what removing each cause of its time would gain
   simt report out --lines                      the lines at which warps wait, on screen
   simt report out --perfetto trace.json        for ui.perfetto.dev, without the page
 """
@@ -53,6 +55,14 @@ def report(
             "--lines", help="Show the lines at which the warps of each kernel wait; without the page."
         ),
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Simulate the longest launch without each cause of its time, and show in the page what that "
+            "gains.",
+        ),
+    ] = False,
     parquet: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a row per kernel and Result as Parquet; without the page."),
@@ -68,10 +78,8 @@ def report(
         typer.Option("--json", metavar="FILE", help="Write what is shown as JSON; - is standard output."),
     ] = None,
 ) -> None:
-    if len(results) > 1 and (trace is not None or lines):
-        raise SimtError(
-            f"{'--perfetto' if trace is not None else '--lines'} takes one Result, not {len(results)}"
-        )
+    if len(results) > 1:
+        _refuse_several(len(results), {"--perfetto": trace, "--lines": lines, "--explain": explain})
     found = [Result.load(path) for path in results]
     shown: Any = None
     data: Any = None
@@ -99,18 +107,28 @@ def report(
         if json_ is not None:
             write_text(Path(json_), json.dumps(data, indent=1) + "\n")
     page = output
-    if page is None and not lines and trace is None and parquet is None and json_ is None:
+    if page is None and (explain or not any((lines, trace, parquet, json_))):
         page = Path("report.html")
     if page is not None:
-        _write_page(found, page)
+        _write_page(found, page, explain)
     if json_ != "-":
         for file in (trace, parquet, page):
             if file is not None:
                 typer.echo(f"wrote {file}")
 
 
-def _write_page(found: list[Result], page: Path) -> None:
-    if len(found) == 1:
+def _refuse_several(count: int, of_one: dict[str, Path | bool | None]) -> None:
+    for option, given in of_one.items():
+        if given:
+            raise SimtError(f"{option} takes one Result, not {count}")
+
+
+def _write_page(found: list[Result], page: Path, explain: bool) -> None:
+    if explain:
+        with ending_by_signals(), contextlib.redirect_stdout(sys.stderr):  # what programs print
+            explanation = found[0].explain(report=lambda text: typer.echo(text, err=True))
+        write(found[0], page, explanation)
+    elif len(found) == 1:
         write(found[0], page)
     elif len(found) == 2:
         write_comparison(found[0], found[1], page)

@@ -6,6 +6,7 @@ out what it costs. The launch is then simulated again: the gain is what came out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,9 +26,9 @@ class Cause:
     occurs: whether the launch has it at all, by exact counts. removed: the values that remove it; None: it
     cannot be removed from this GPU. states: of warps that wait because of it, and opcodes: where; for the
     lines that a sentence names. recorded: options of `GPU.trace`, by which a program's trace is without it;
-    the values then remove it only from traces. ordered: part of it is an order that executed programs keep
-    and traces do not, so that its gain is against the program's own time. within: a cause that includes this
-    one.
+    the values then remove it only from traces. of_ptx: machine code keeps it. ordered: part of it is an order
+    that executed programs keep and traces do not, so that its gain is against the program's own time.
+    within: a cause that includes this one.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Cause:
     states: tuple[str, ...] = ()
     opcodes: tuple[str, ...] = ()
     recorded: Mapping[str, Any] = field(default_factory=dict)
+    of_ptx: bool = False
     ordered: bool = False
     within: str = ""
 
@@ -80,6 +82,8 @@ class Gain:
         }
 
 
+MOST_WARPS = 64
+"""Warps that a simulated SM can hold."""
 _LONG = ("long_scoreboard", "lg_throttle", "async_copy")
 _GLOBAL = ("LDG", "LD", "STG", "ST", "LDGSTS", "LDL", "STL", "RED", "ATOMG", "ATOM")
 _LOADS = ("LDG", "LD", "LDGSTS", "LDL")
@@ -115,7 +119,25 @@ def _diverges(launch: LaunchResult) -> bool:
     return bool(pc) and any(t < 32 * n for t, n in zip(pc.get("threads", ()), pc["issued"], strict=False))
 
 
+def _has_slow_operations(launch: LaunchResult) -> bool:
+    opcodes = launch.pc.get("opcode", ())
+    return any(opcode.partition(".")[0] == "MUFU" for opcode in opcodes)
+
+
+def _warps_are_full(launch: LaunchResult) -> bool:
+    """Whether an SM holds all the warps it can, while further CTAs wait."""
+    machine = launch.machine
+    at_once = launch.occupancy_limit_ctas * (machine.sm_count if machine else 0)
+    return launch.occupancy_limited_by == "warps" and math.prod(launch.grid) > at_once
+
+
+def _as_move(opcode: str) -> str:
+    """Accesses to shared memory are moves between registers."""
+    return "MOV" if opcode.partition(".")[0] in ("LDS", "STS", "LDSM", "STSM") else opcode
+
+
 def _faster_shared(spec: Spec) -> Overrides:
+    """(Of a trace.)"""
     return {
         "shared_memory.conflict_free": True,
         "shared_memory.access_interval": 1,
@@ -195,6 +217,14 @@ def _occupancy(spec: Spec) -> Overrides:
         found["l1.carve_out_options"] = [shared]
         found["l1.unified_bytes"] = shared + spec.l1.unified_bytes - min(spec.l1.carve_out_options)
     return found
+
+
+def _twice_the_warps(spec: Spec) -> Overrides | None:
+    """An SM holds twice the warps, with registers and shared memory for them: at most 64."""
+    if 2 * spec.sm.max_warps > MOST_WARPS:
+        return None
+    found = {"sm.max_warps": 2 * spec.sm.max_warps, "sm.max_ctas": min(MOST_WARPS, 2 * spec.sm.max_ctas)}
+    return _occupancy(spec) | found
 
 
 _PLAIN = {"ATOM": "LD.E", "ATOMG": "LDG.E", "RED": "STG.E", "ATOMS": "LDS"}
@@ -279,6 +309,7 @@ CAUSES: tuple[Cause, ...] = (
         _faster_shared,
         ("mio_throttle", "short_scoreboard"),
         _SHARED,
+        recorded={"opcode": _as_move},
     ),
     Cause(
         "L1 throughput",
@@ -343,8 +374,19 @@ CAUSES: tuple[Cause, ...] = (
         recorded={"converged": True},
     ),
     Cause(
+        "atomics of a warp to one word",
+        "Combine the values of a warp first (__reduce_add_sync, shuffles), so that one lane does the atomic.",
+        _has_atomics,
+        lambda spec: None,
+        (*_LONG, "mio_throttle", "short_scoreboard"),
+        _ATOMICS,
+        recorded={"combined": True},
+        ordered=True,
+        within="atomics",
+    ),
+    Cause(
         "atomics",
-        "Combine values within the warp and the CTA first, and use one atomic for each CTA.",
+        "Combine values within the CTA first, in registers or shared memory: one atomic for each CTA.",
         _has_atomics,
         _atomics,
         (*_LONG, "mio_throttle", "short_scoreboard"),
@@ -364,6 +406,13 @@ CAUSES: tuple[Cause, ...] = (
         "Launch larger CTAs: an SM holds a limited number of CTAs, and these leave it short of warps.",
         lambda x: x.occupancy_limited_by == "CTAs",
         lambda spec: {"sm.max_ctas": 64} if spec.sm.max_ctas < 64 else None,
+    ),
+    Cause(
+        "few warps",
+        "An SM has no room for more warps: let each have more independent work, such as several results, or "
+        "loads issued early.",
+        _warps_are_full,
+        _twice_the_warps,
     ),
     Cause(
         "issue slots",
@@ -388,12 +437,24 @@ CAUSES: tuple[Cause, ...] = (
         ("DFMA", "DADD", "DMUL", "DSETP", "DMNMX"),
     ),
     Cause(
+        "divisions and special functions",
+        "Use shifts, masks, or a product with the reciprocal in place of divisions and remainders, and fast "
+        "forms of roots and exponentials (__fdividef, rsqrtf, -use_fast_math); take them out of loops.",
+        _has_slow_operations,
+        lambda spec: None,
+        ("math_pipe_throttle", "short_scoreboard"),
+        ("MUFU", "I2F", "F2I"),
+        recorded={"plain": True},
+        of_ptx=True,
+    ),
+    Cause(
         "special-function rate",
         "Use fewer divisions, roots and exponentials, or their fast forms.",
         _uses(Unit.Sfu, Unit.Conversion),
         _pipe("sfu"),
         ("math_pipe_throttle", "short_scoreboard"),
         ("MUFU", "I2F", "F2I", "F2F", "POPC", "FLO"),
+        within="divisions and special functions",
     ),
     Cause(
         "arithmetic rate",

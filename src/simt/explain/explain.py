@@ -56,27 +56,27 @@ def explain(
     run`.
     launch: its id; None: the longest.
     run: what made the Result, if its `provenance.input` is no program that can be run again.
-    threads: host threads. causes: names of those to remove; None: all that the launch has.
+    threads: host threads. causes: names of those to remove, maybe none; None: all that the launch has.
     report: is called with a line before each simulation.
 
     A program is executed once more to record a trace, on which the simulations without causes run: its values
     do not change. Raises ResultError for a Result without launches, and SimtError for bad input.
     """
-    subject = _subject(target, gpu, override_texts(set), code, run, driver, size, threads)
+    wanted = [c for c in CAUSES if causes is None or c.name in causes]
+    subject = _subject(target, gpu, override_texts(set), code, run, driver, size, threads, bool(wanted))
     result = subject.result
     if not result.launches:
         raise ResultError("nothing to explain: the Result has no finished launches")
     chosen = max(result.launches, key=lambda x: x.cycles) if launch is None else _of_id(result, launch)
     spec, notes = subject.spec, list(subject.notes)
     gains: tuple[Gain, ...] = ()
-    if subject.run is not None or subject.trace is not None:
-        wanted = [c for c in CAUSES if causes is None or c.name in causes]
+    if wanted and (subject.run is not None or subject.trace is not None):
         with tempfile.TemporaryDirectory(prefix="simt-explain-") as folder:
             gains = _gains(subject, chosen, wanted, Path(folder), notes, report or (lambda _: None))
     share = dict(zip((x.id for x in result.launches), result.shares, strict=True))[chosen.id]
     return Explanation(
         chosen,
-        share / result.totals.cycles,
+        share / max(1, result.totals.cycles),
         stack(chosen),
         () if spec is None else bounds(chosen, spec),
         chains(chosen),
@@ -110,6 +110,10 @@ class _Subject:
     trace: Path | None = None
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def is_machine_code(self) -> bool:
+        return self.result.provenance.code == "machine code"
+
 
 def _subject(
     target: Result | str | os.PathLike[str] | Program,
@@ -120,9 +124,10 @@ def _subject(
     driver: Path | None,
     size: int | None,
     threads: int,
+    simulates: bool,
 ) -> _Subject:
     if isinstance(target, Result):
-        return _of_result(target, run, threads)
+        return _of_result(target, run, threads, simulates)
     spec = load_spec(gpu, overrides)
     if callable(target):
         return _Subject(
@@ -145,7 +150,7 @@ def _subject(
     return _Subject(_timed(again, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, again)
 
 
-def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
+def _of_result(result: Result, run: Program | None, threads: int, simulates: bool) -> _Subject:
     p, spec, notes = result.provenance, None, []
     try:
         spec = load_spec(p.gpu, p.overrides)
@@ -161,7 +166,7 @@ def _of_result(result: Result, run: Program | None, threads: int) -> _Subject:
         )
     code: Code = "sass" if p.code == "machine code" else "ptx"
     found = _Subject(result, spec, dict(p.overrides), p.gpu, code, threads, run, notes=notes)
-    if run is None and spec is not None:
+    if run is None and spec is not None and simulates:
         path = Path(p.input)
         if p.code == "trace" and path.exists():
             found.trace = path
@@ -251,7 +256,7 @@ def _gains(
         )
     found: list[Gain] = []
     for cause in wanted:
-        if not cause.occurs(launch):
+        if not cause.occurs(launch) or (subject.is_machine_code and cause.of_ptx):
             continue
         overrides, of = cause.removed(subject.spec), trace
         try:

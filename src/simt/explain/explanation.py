@@ -17,6 +17,7 @@ from .chains import Chain
 
 MOST_SENTENCES = 5
 LEAST_SAVED = 0.02  # of the launch's time: causes that cost less are not worth a sentence
+_SAME_SAVING = 0.9  # of a general cause's saving: a cause within it that saves as much says it all
 _SHOWN = 0.002  # of the launch's time: smaller parts are not shown
 
 
@@ -50,8 +51,14 @@ class Explanation:
 
     @property
     def sentences(self) -> list[str]:
-        """What would help, by gain: at most five sentences."""
-        return [gain.sentence for gain in self.gains if gain.saved >= LEAST_SAVED][:MOST_SENTENCES]
+        """What would help, by gain: at most five sentences. A cause that hardly saves more than a named one
+        within it is left out."""
+        named: list[Gain] = []
+        for gain in self.gains:
+            within = [g for g in named if g.cause.within == gain.cause.name]
+            if gain.saved >= LEAST_SAVED and all(g.saved < _SAME_SAVING * gain.saved for g in within):
+                named.append(gain)
+        return [gain.sentence for gain in named[:MOST_SENTENCES]]
 
     @property
     def tables(self) -> dict[str, tuple[list[str], list[list[str]], tuple[int, ...]]]:
@@ -118,6 +125,19 @@ class Explanation:
 
     def page(self) -> str:
         """A page that needs no network."""
+        bars = (
+            [(p.name, p.share, f"{p.share:.1%}") for p in self.parts if p.share >= LEAST_SAVED],
+            [
+                (b.resource, min(1.0, b.share), f"{b.share:.1%}")
+                for b in self.bounds
+                if b.share >= LEAST_SAVED
+            ],
+            [
+                (g.cause.name, g.saved, f"{g.speedup:.2f} times as fast")
+                for g in self.gains
+                if g.saved >= LEAST_SAVED
+            ],
+        )
         sections = [
             (
                 title,
@@ -125,12 +145,13 @@ class Explanation:
                     header,
                     [[(c, None if i in left else _number(c)) for i, c in enumerate(row)] for row in rows],
                 ),
+                shares,
             )
-            for title, (header, rows, left) in self.tables.items()
+            for (title, (header, rows, left)), shares in zip(self.tables.items(), bars, strict=False)
             if rows
         ]
         chain_rows = [
-            [(" <- ".join(map(str, c.links)), None), (f"{c.share:.1%}", c.share)] for c in self.chains
+            [(f"{c.share:.1%}", c.share), (" <- ".join(map(str, c.links)), None)] for c in self.chains
         ]
         return render(
             "explanation.html",
@@ -140,7 +161,7 @@ class Explanation:
             sentences=self.sentences,
             notes=self.notes,
             sections=sections,
-            chains=Table(["waits", "of all waiting"], chain_rows),
+            chains=Table(["of all waiting", "waits"], chain_rows),
         )
 
 

@@ -461,6 +461,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             self.spec.sm_version,
             launcher.kernel.facts.registers,
             stream,
+            self._recording is not None and self._recording.plain,
             poll,
         )
 
@@ -510,6 +511,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         path: str | os.PathLike[str],
         *,
         converged: bool = False,
+        plain: bool = False,
+        combined: bool = False,
         opcode: Callable[[str], str] | None = None,
     ) -> Iterator[None]:
         """Records the launches made inside the block as a trace instead of timing them: a `.simt` store or,
@@ -520,6 +523,9 @@ class GPU(Programs, ArrayCreation, Texturing):
             enough, had the threads of a CTA that execute the same been in the same warps: a trace of what no
             GPU does, whose time is that without divergence. Instructions that access memory, and barriers,
             are kept.
+        plain: divisions, roots and special functions of PTX are each one instruction, a product: what they
+            cost. Machine code is as it is.
+        combined: atomics to one word by several lanes of a warp are those of one lane.
         opcode: gives each opcode's name in the trace, such as `LDG.E` in place of `ATOMG.E.ADD.STRONG.GPU`,
             to time instructions as others that have the same operands.
 
@@ -531,7 +537,14 @@ class GPU(Programs, ArrayCreation, Texturing):
             if self._recording is not None:
                 raise LaunchError("a trace is being recorded already")
             self.synchronize()
-        with TraceRecording(Path(path), self.spec.sm.warp_size, converged, opcode) as recording:
+        with TraceRecording(
+            Path(path),
+            self.spec.sm.warp_size,
+            converged=converged,
+            plain=plain,
+            combined=combined,
+            opcode=opcode,
+        ) as recording:
             self._recording = recording
             try:
                 yield

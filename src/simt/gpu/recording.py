@@ -21,7 +21,10 @@ class TraceRecording:
         self,
         path: Path,
         lanes: int,
+        *,
         converged: bool = False,
+        plain: bool = False,
+        combined: bool = False,
         opcode: Callable[[str], str] | None = None,
     ) -> None:
         if lanes != 32 and path.suffix != ".simt":
@@ -29,6 +32,8 @@ class TraceRecording:
         self._path = path
         self._lanes = lanes
         self._converged = converged
+        self.plain = plain
+        self._combined = combined
         self._opcode = opcode
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if path.suffix == ".simt":
@@ -51,7 +56,7 @@ class TraceRecording:
 
     def add(self, source: _engine.functional.ExecutedSource) -> None:
         """Executes a launch and appends it."""
-        recorder = _engine.functional.Recorder(source, self._lanes, self._converged)
+        recorder = _engine.functional.Recorder(source, self._lanes, self._converged, self._combined)
         blocks = [
             (self._writer.add_part(len(data), compress(data)), summary)
             for summary, data in recorder.take_blocks()

@@ -10,11 +10,13 @@ from typing import Any
 from simt.formatting import format_time, plural, text_table
 from simt.names import kernel_labels
 from simt.pages import notebook
+from simt.result.difference import difference
 from simt.result.launch import LaunchResult
 from simt.result.result import Result, Totals
 from simt.result.stack import machine_text
 
 MOST_ROWS = 20
+_MOST_PARTS = 6
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,14 @@ class KernelPair:
     def ratio(self) -> float | None:
         """Time of the second divided by that of the first; None if either has none."""
         return self.seconds[1] / self.seconds[0] if self.seconds[0] and self.seconds[1] else None
+
+    @property
+    def parts(self) -> tuple[tuple[str, float, float], ...]:
+        """Parts of the time of its longest launch: name and seconds in both, largest differences first."""
+        if not self.first or not self.second:
+            return ()
+        longest = [max(xs, key=lambda x: x.seconds) for xs in (self.first, self.second)]
+        return difference(*longest).parts
 
 
 @dataclass(frozen=True)
@@ -133,18 +143,34 @@ class ResultComparison:
                 lines.append(f"only in the {name}: {plural(len(launches), 'launch')} ({_kernels(launches)})")
         return lines
 
+    @property
+    def why(self) -> tuple[str, list[list[str]]]:
+        """Of the kernel whose times differ most: its label, and rows of the parts of its longest launch's
+        time; no rows where nothing differs."""
+        both = [k for k in self.kernels if k.first and k.second]
+        if not both:
+            return "", []
+        k = max(both, key=lambda k: abs(k.seconds[1] - k.seconds[0]))
+        rows = [[name, format_time(x), format_time(y), more(x, y)] for name, x, y in k.parts[:_MOST_PARTS]]
+        return self.labels[k.name], rows
+
     def __str__(self) -> str:
         header, rows = self.table
-        return "\n".join(
-            [*self.notes[:2], *("  " + line for line in text_table(header, rows, (0,))), *self.notes[2:]]
-        )
+        lines = [*self.notes[:2], *("  " + line for line in text_table(header, rows, (0,))), *self.notes[2:]]
+        label, parts = self.why
+        if parts:
+            lines.append(f"{label} differs in these parts of its longest launch's time:")
+            lines += ["  " + line for line in text_table(["", "A", "B", "B - A"], parts, (0,))]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return notebook("Two Results", [(*self.table, (0,))], self.notes)
+        label, parts = self.why
+        why = [([f"{label}: part of the time", "A", "B", "B - A"], parts, (0,))] if parts else []
+        return notebook("Two Results", [(*self.table, (0,)), *why], self.notes)
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as one JSON object: the sides, and a row by kernel with seconds and cycles of
-        each."""
+        each, and the parts in which the times of its longest launches differ."""
         return {
             "sides": list(self.sides),
             "seconds": [r.totals.seconds for r in (self.first, self.second)],
@@ -157,6 +183,7 @@ class ResultComparison:
                     "seconds": list(k.seconds),
                     "cycles": list(k.cycles),
                     "ratio": k.ratio,
+                    "parts": [{"part": name, "seconds": [x, y]} for name, x, y in k.parts],
                 }
                 for k in self.kernels
             ],
@@ -169,6 +196,12 @@ def side(result: Result) -> str:
     return f"{result.provenance.input} on {machine_text(result.machine)}" + (
         f" ({configuration})" if configuration else ""
     )
+
+
+def more(first: float, second: float) -> str:
+    """By how many seconds the second is longer."""
+    sign = "-" if second < first else "+"
+    return sign + format_time(abs(second - first)) if second != first else "0"
 
 
 def ratio_text(ratio: float | None) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from simt.files import write_text
 from simt.formatting import format_time
 from simt.pages import Bars, Cell, Table, render
-from simt.result.compare import KernelPair, ResultComparison, ratio_text, side
+from simt.result.compare import KernelPair, ResultComparison, more, ratio_text, side
 from simt.result.counters import Value
-from simt.result.difference import difference
 from simt.result.launch import LaunchResult
 from simt.result.report import program_name
 from simt.result.result import Result, Totals
@@ -115,26 +114,30 @@ def _bound(launches: Sequence[LaunchResult]) -> str:
     return bottleneck(max(launches, key=lambda x: x.cycles)).kind if launches else "-"
 
 
-def _kernel(comparison: ResultComparison, k: KernelPair) -> tuple[str, str, Bars, Table]:
-    """A kernel's section: title, note, what its warps were doing, its counters."""
+def _kernel(comparison: ResultComparison, k: KernelPair) -> tuple[str, str, Table, Bars, Table]:
+    """A kernel's section: title, note, in which parts of the time it differs, what its warps were doing, its
+    counters."""
     rows: list[list[Cell]] = []
     for counter, what in _COUNTERS.items():
         a, b = (totals.counters[counter] for totals in k.totals)
         ratio = b / a if a and b and a == a and b == b else None
         rows.append([(what, None), _cell(a), _cell(b), (ratio_text(ratio), ratio or 0.0)])
-    longest = [max(xs, key=lambda x: x.seconds) for xs in (k.first, k.second)]
-    for name, x, y in difference(*longest).parts:
-        ratio = y / x if x and y else None
-        cells = [(format_time(t), t) for t in (x, y)]
-        rows.append(
-            [(f"time of the longest launch: {name}", None), *cells, (ratio_text(ratio), ratio or 0.0)]
-        )
+    parts: list[list[Cell]] = [
+        [(name, None), *((format_time(t), t) for t in (x, y)), (more(x, y), y - x)] for name, x, y in k.parts
+    ]
     note = (
         f"{format_time(k.seconds[0])} ({k.cycles[0]:,.0f} cycles) in A, {format_time(k.seconds[1])} "
         f"({k.cycles[1]:,.0f} cycles) in B: {ratio_text(k.ratio)} times the time. "
-        "Below: what warps were doing, in warp-cycles per instruction."
+        "First, the parts in which the time of its longest launch differs; then what warps were doing, in "
+        "warp-cycles per instruction."
     )
-    return comparison.labels[k.name], note, _stalls(k.totals), Table(["counter", "A", "B", "B / A"], rows)
+    return (
+        comparison.labels[k.name],
+        note,
+        Table(["part of the time", "A", "B", "B - A"], parts),
+        _stalls(k.totals),
+        Table(["counter", "A", "B", "B / A"], rows),
+    )
 
 
 def _cell(value: Value) -> Cell:

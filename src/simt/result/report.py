@@ -18,6 +18,7 @@ from simt.result.roofline import point, roofs
 from simt.result.summary import bottleneck, sentences
 
 if TYPE_CHECKING:
+    from simt.explain import Explanation
     from simt.result.result import Result
 
 # Launches with a timeline, lines and maps: the longest of each kernel, then the longest of all.
@@ -37,20 +38,23 @@ _COLUMNS = {
 }
 
 
-def page(result: Result) -> str:
-    """The page as text."""
+def page(result: Result, explanation: Explanation | None = None) -> str:
+    """The page as text. explanation: of one of its launches, with what removing causes gains; by default that
+    of the longest, without."""
+    if explanation is None and result.launches:
+        explanation = result.explain(causes=())
     title = f"{program_name(result)} on {result.machine.name} - simt"
     detailed = min(MAX_DETAILED, max(1, len(result.launches)))
     while True:
-        text = render("result.html", title=title, data=_data(result, detailed))
+        text = render("result.html", title=title, data=_data(result, explanation, detailed))
         if detailed == 1 or len(text.encode()) <= MAX_BYTES:
             return text
         detailed //= 2
 
 
-def write(result: Result, path: Path) -> None:
-    """Writes the page. Raises ResultError."""
-    write_text(path, page(result))
+def write(result: Result, path: Path, explanation: Explanation | None = None) -> None:
+    """Writes the page. explanation: as for `page`. Raises ResultError."""
+    write_text(path, page(result, explanation))
 
 
 def program_name(result: Result) -> str:
@@ -60,7 +64,7 @@ def program_name(result: Result) -> str:
     return name.encode("utf-8", "replace").decode() or "simt"
 
 
-def _data(result: Result, detailed: int) -> dict[str, Any]:
+def _data(result: Result, explanation: Explanation | None, detailed: int) -> dict[str, Any]:
     t, p = result.totals, result.provenance
     kernels = _kernels(result)
     numbers = {kernel["name"]: i for i, kernel in enumerate(kernels)}
@@ -82,6 +86,7 @@ def _data(result: Result, detailed: int) -> dict[str, Any]:
         "khz": result.machine.core_khz,
         "sentences": sentences(result),
         "confidence": _confidence(result),
+        "explanation": None if explanation is None else _explanation(explanation),
         "warnings": list(result.warnings),
         "kernels": kernels,
         "launches": _launches(result, numbers),
@@ -108,6 +113,20 @@ def _confidence(result: Result) -> list[list[str]]:
         ["not modelled", "; ".join(found.warnings) or "-"],
         ["compared runs", ", ".join(found.programs) or "-"],
     ]
+
+
+def _explanation(found: Explanation) -> dict[str, Any]:
+    """Why a launch takes its time: rows of bars, and sentences."""
+    return {
+        "launch": found.launch.id,
+        "sentences": found.sentences,
+        "gains": [
+            [g.cause.name, _rounded(g.saved), _rounded(g.speedup), " and ".join(g.lines)] for g in found.gains
+        ],
+        "bounds": [[b.resource, _rounded(b.share), round(b.cycles)] for b in found.bounds],
+        "chains": [[_rounded(c.share), " ← ".join(map(str, c.links))] for c in found.chains],
+        "notes": list(found.notes),
+    }
 
 
 def _plain(value: Any) -> str:

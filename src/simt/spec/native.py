@@ -224,6 +224,7 @@ class NativeLoadStore(TypedDict):
     coalescing_sub_warps: int
     sectored_coalescing: bool
     sub_core_queue: int
+    bulk_line_interval: int
     perfect_coalescing: bool
 
 

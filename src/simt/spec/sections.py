@@ -373,6 +373,8 @@ class LoadStore(Section):
     """Accesses are coalesced to sectors; false: to segments of 128 bytes reduced to 64 and 32 (Kepler)."""
     sub_core_queue: Annotated[int, Quantity("instructions", 0, 1048576)]
     """read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share."""
+    bulk_line_interval: Annotated[int, Quantity("half core cycles", 0, 64)] = 0
+    """For each line of 128 bytes, or part of one, that a bulk copy reads or writes."""
     perfect_coalescing: Flag = False
     """An access has only as many sectors as its bytes fill: what accesses side by side would save."""
 

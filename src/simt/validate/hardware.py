@@ -153,6 +153,8 @@ class HardwareGPU(GPU):
         path: str | os.PathLike[str],
         *,
         converged: bool = False,
+        plain: bool = False,
+        combined: bool = False,
         opcode: Callable[[str], str] | None = None,
     ) -> NoReturn:
         raise LaunchError("a real GPU does not record traces; NVBit's tracer does (docs/trace-format.md)")

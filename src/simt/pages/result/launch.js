@@ -10,7 +10,7 @@ function details(i) {
     const like = Object.keys(D.details).map(Number).find(j => L.kernel[j] === L.kernel[i]);
     return [section(title, `Bound by ${L.bound[i]}. Timeline, lines and maps are kept for the longest launches only${like === undefined ? "" : `; for this kernel, see launch ${L.id[like]}`}.`, shown)];
   }
-  const parts = [section(title, `Bound by ${L.bound[i]}: ${x.why}.`, shown, ...time(x), ...stalls(x))], t = x.timeline;
+  const parts = [section(title, `Bound by ${L.bound[i]}: ${x.why}.`, shown, ...partsOfTime(x), ...stalls(x))], t = x.timeline;
   if (t) {
     const most = Math.max(.01, ...t.ipc.filter(v => v != null)), top = most > 2 ? Math.ceil(most) : most > 1 ? 2 : most > .5 ? 1 : most > .2 ? .5 : .2;
     parts.push(section("Timeline", "Cycles since the launch, of the whole GPU. DRAM utilisation: the share of all cycles in which the data bus moves data; efficiency: of the cycles with a request pending (white: none).", el("div", {class: "charts"},
@@ -27,9 +27,12 @@ function details(i) {
   return [...parts, ...lines(x.lines, x.energy?.lines), ...lineMap(x.line_map), ...maps(x)];
 }
 /* Where its time goes: parts that add up to 100 %. */
-function time(x) {
+function partsOfTime(x) {
   if (!x.parts.length) return [];
-  return [el("div", {class: "facts"}, "Time:", ...x.parts.map(([n, v, why]) => el("span", {title: why}, n + " ", el("b", {}, pct(v, 1)))))];
+  const colour = i => `var(--${PALETTE[i] ?? "faint"})`;
+  return [el("div", {class: "bars"}, el("span", {class: "n"}, "Time: where it goes"),
+    el("div", {class: "bar"}, ...x.parts.map(([n, v, why], i) => tipped(el("i", {style: `width:${v}%;background:${colour(i)}`}), () => [[colour(i), n, pct(v, 1)], ["", why]]))), el("span", {class: "v"}, "100 %")),
+    el("div", {class: "legend"}, ...x.parts.map(([n, v, why], i) => el("span", {title: why}, el("i", {style: `background:${colour(i)}`}), `${n} ${pct(v, 1)}`)))];
 }
 function stalls(x) {
   const rows = [["Warps: what each is doing", reasonParts(x.states)], ["Schedulers: issuing, or why not", reasonParts(x.schedulers)]].filter(r => r[1].length);

@@ -19,6 +19,7 @@ function build() {
     if (roof) main.append(section("Roofline", "Kernels by operations per byte, against the peaks of the specification; larger circles take longer.", roof));
     main.append(section("Launches", "Select one to see its stalls, lines and maps. Click a column's head to sort.", table.node), place);
     pick(L.cycles.reduce((best, c, i) => c > L.cycles[best] ? i : best, 0));
+    main.append(...explained(D.explanation));
   } else main.append(section("Launches", "No launch finished."));
   const terms = pairs => el("dl", {}, ...pairs.flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)]));
   if (D.confidence.length) main.append(section("How sure", "By the errors of like runs that were compared with real GPUs.", terms(D.confidence)));

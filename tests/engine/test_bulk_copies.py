@@ -1,0 +1,58 @@
+"""The rate of bulk copies: so many cycles for each line, however many of its bytes are copied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import simt
+
+
+def kernel(copies: int, bytes_: int, stride: int) -> str:
+    """One thread copies `copies` pieces, which begin `stride` bytes apart, and waits for all."""
+    body = "".join(
+        f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [room+{k * bytes_}], "
+        f"[%a+{k * stride}], {bytes_}, [bar];\n"
+        for k in range(copies)
+    )
+    return f"""
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .b64 in) {{
+  .reg .b64 %a; .reg .pred %p;
+  .shared .align 128 .b8 room[{copies * bytes_}]; .shared .align 8 .b64 bar;
+  ld.param.b64 %a, [in]; cvta.to.global.u64 %a, %a;
+  mbarrier.init.shared.b64 [bar], 1;
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], {copies * bytes_};
+  {body}
+WAIT: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0; @!%p bra WAIT;
+  ret;
+}}"""
+
+
+def cycles(interval: int, copies: int, bytes_: int, stride: int) -> int:
+    gpu = simt.GPU("h100", set={"sm.count": 2, "load_store.bulk_line_interval": interval})
+    gpu.load(kernel(copies, bytes_, stride))["k"][1, 1](np.zeros(1 << 15, np.uint8))
+    return gpu.launches[0].cycles
+
+
+def test_a_copy_takes_its_lines() -> None:
+    """10 and 30 cycles for each of 64 lines."""
+    slower = cycles(60, 1, 8192, 0) - cycles(20, 1, 8192, 0)
+    assert 20 * 60 <= slower <= 20 * 64
+
+
+def test_parts_of_lines_take_as_long_as_lines() -> None:
+    slower = cycles(60, 32, 32, 256) - cycles(20, 32, 32, 256)
+    assert 20 * 28 <= slower <= 20 * 32
+
+
+def test_half_cycles_add_up() -> None:
+    """As on a B200: two lines in three cycles. Two sectors a cycle would take two cycles for a line."""
+    wide = {"sm.count": 2, "interconnect.sm_port_sectors": 4, "l1.bypass_sectors_per_cycle": 4}
+    found = []
+    for interval in (8, 11):
+        gpu = simt.GPU("h100", set={**wide, "load_store.bulk_line_interval": interval})
+        gpu.load(kernel(1, 8192, 0))["k"][1, 1](np.zeros(8192, np.uint8))
+        found.append(gpu.launches[0].cycles)
+    assert 1.5 * 60 <= found[1] - found[0] <= 1.5 * 64
