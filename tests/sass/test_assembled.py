@@ -151,7 +151,8 @@ def test_integers_of_blackwell(body: str, expected: np.ndarray) -> None:
          (Y.astype(float) * X + Y).astype(np.float32)),
         ("CREDUX.MAX.F32 UR4, R5\nMOV R12, UR4", np.full(32, Y.max(), np.float32)),
         ("CREDUX.MAXABS.F32 UR4, R4\nMOV R12, UR4", np.full(32, abs(X).max(), np.float32)),
-        ("UMOV UR4, 0x5\nUI2F.U32.RP UR4, UR4\nUMOV UR5, 0x40000000\nUMOV UR6, 0x3f800000\nUFFMA UR4, UR4, UR5, UR6\nFADD R12, R4, UR4", X + np.float32(11)),
+        ("UMOV UR4, 0x5\nUI2F.U32.RP UR4, UR4\nUMOV UR5, 0x40000000\nUMOV UR6, 0x3f800000\n"
+         "UFFMA UR4, UR4, UR5, UR6\nFADD R12, R4, UR4", X + np.float32(11)),
     ],
 )  # fmt: skip
 def test_floats_of_blackwell(body: str, expected: np.ndarray) -> None:
