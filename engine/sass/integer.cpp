@@ -158,11 +158,8 @@ void run_pair_sum_with_carry(Context& c, const Op& op) {
   if (d.carry_out != place::none) write_predicate(c, d.carry_out, carry);
 }
 
-}  // namespace
-
-/// IADD.64[.X] d, [p,] a, b [, p]: the carry is added with .X.
-void translate_iadd(Translation& t) {
-  if (!t.take("64")) t.unsupported("a sum of 32 bits");
+/// IADD.64[.X] d, [p,] a, b [, p].
+void translate_pair_sum(Translation& t) {
   const bool extended = t.take("X");
   PairSumDetail d;
   uint32_t first = 1;
@@ -183,6 +180,39 @@ void translate_iadd(Translation& t) {
   op.a = a;
   op.b = b;
   if (!plain) t.detail<PairSumDetail>() = d;
+}
+
+void run_sum_of_two(Context& c, const Op& op) {
+  const auto& d = op.details<SumDetail>();
+  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
+  const uint32_t fa = d.a.flip, fb = d.b.flip, plus = d.plus;
+  map_words(c, op.destination, [=](uint32_t i) { return (a[i] ^ fa) + (b[i] ^ fb) + plus; });
+}
+
+}  // namespace
+
+/// IADD[.64][.X] d, [p,] a, b [, p]: the carry is added with .X.
+void translate_iadd(Translation& t) {
+  if (t.take("64")) return translate_pair_sum(t);
+  const bool extended = t.take("X");
+  SumDetail d;
+  uint32_t first = 1;
+  if (t.is_predicate(first)) {
+    if (t.operand(first).index != Operand::true_predicate) d.carry_out[0] = t.predicate_destination(first);
+    ++first;
+  }
+  const Place to = t.destination(0);
+  d.a = Flipped(t, first);
+  d.b = Flipped(t, first + 1);
+  d.plus = d.a.plus + d.b.plus;
+  if (extended && t.is_predicate(first + 2)) d.carry_in[0] = t.predicate(first + 2);
+  const bool carries = extended || d.carry_out[0] != place::none;
+  Op& op = t.emit(carries ? run_sum_with_carry : run_sum_of_two);
+  op.destination = to;
+  op.a = d.a.place;
+  op.b = d.b.place;
+  if (carries) op.c = t.constant({0});
+  t.detail<SumDetail>() = d;
 }
 
 /// IADD3 d, [p, [p,]] a, b, c [, p, p]: carries are added where .X says so.
@@ -210,13 +240,6 @@ void translate_iadd3(Translation& t) {
 }
 
 namespace {
-
-void run_sum_of_two(Context& c, const Op& op) {
-  const auto& d = op.details<SumDetail>();
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  const uint32_t fa = d.a.flip, fb = d.b.flip, plus = d.plus;
-  map_words(c, op.destination, [=](uint32_t i) { return (a[i] ^ fa) + (b[i] ^ fb) + plus; });
-}
 
 void run_byte_sums(Context& c, const Op& op) {
   const auto& d = op.details<SumDetail>();

@@ -122,6 +122,9 @@ def saturated(x: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
+        ("IADD R12, R4, -0x1", A - np.uint32(1)),
+        ("IADD R12, R4, -R5", A - B),
+        ("IADD RZ, P0, R4, R4\nIADD.X R12, R5, 0x3, P0", B + np.uint32(3) + (A >> np.uint32(31))),
         ("VIMNMX R12, PT, PT, R4, R5, PT", np.minimum(A.view(np.int32), B.view(np.int32)).view(np.uint32)),
         ("VIMNMX.U8x4 R12, R4, R5, !PT", np.maximum(BYTES_A, BYTES_B).view(np.uint32)),
         ("VIMNMX.S8x4 R12, R4, R5, PT",

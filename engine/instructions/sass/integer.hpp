@@ -19,7 +19,7 @@ inline constexpr OpcodeRow sass_integer_rows[] = {
     {"IADD",
      {{Kepler, Integer}},
      Energy::IntAdd,
-     ".64[.X] d[,p],a,b[,p]",
+     "[.64][.X] d[,p],a,b[,p]",
      sass::translate_iadd,
      {.widths = Widths::PairsBy64}},
     // NVIDIA's profiler documents integer multiplications on the pipe FMA since Volta (Nsight Compute,

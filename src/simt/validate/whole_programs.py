@@ -208,7 +208,7 @@ def clocked(recipe: Recipe, setting: Setting) -> dict[str, Any]:
 def recommended_code(spec: Spec) -> Code:
     """What to execute where times are compared: machine code, as the measured GPU did, where it can be made,
     decoded and executed; else PTX (docs/machine-code-and-ptx.md)."""
-    executed = 70 <= spec.sm_version < 100  # Volta to Hopper
+    executed = spec.sm_version >= 70 and not 100 <= spec.sm_version < 120  # from Volta, but for tensor memory
     return "sass" if executed and can_assemble(f"sm_{spec.sm_version}") and is_installed() else "ptx"
 
 
