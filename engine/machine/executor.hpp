@@ -96,8 +96,8 @@ class Executor {
     bool complete = false;         ///< all whom they wait for are here, or wait in turn for them elsewhere
   };
   Convergence convergence(const Warp::Split& split, uint32_t mask) const;
-  /// Whether all lanes wait for others at BSYNCs, and the split is at the one that the fewest name: it need not
-  /// wait for those who wait for it elsewhere. ptxas lets lanes leave the region of a BSYNC by a table of
+  /// Whether all lanes wait for others at BSYNCs, and the split is at the one that the fewest name: it need
+  /// not wait for those who wait for it elsewhere. ptxas lets lanes leave the region of a BSYNC by a table of
   /// branches without a BREAK (sm_120).
   bool breaks_circle(const Warp::Split& split, uint32_t mask) const;
   /// Splits that need wait no longer can run. False if there are none.

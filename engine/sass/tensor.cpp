@@ -330,12 +330,33 @@ void translate_stsm(Translation& t) {
   move_tiles(t, false);
 }
 
-/// MOVM.16.MT88 d, a: transposes a tile.
+namespace {
+
+/// The lanes of a row hold its 32 elements of 4 bits in order, 8 each; as bytes, 4 each of either half.
+void run_widen_tile(Context& c, const Op& op) {
+  functional::need_whole_warp(c);
+  constexpr uint32_t row_lanes = 4, half_elements = 16;
+  const uint32_t* a = row(c, op.a);
+  std::array<std::array<uint32_t, warp_lanes>, 2> halves{};
+  for (uint32_t half = 0; half < 2; ++half)
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      for (uint32_t k = 0; k < 4; ++k) {
+        const uint32_t element = half * half_elements + i % row_lanes * 4 + k;
+        const uint32_t from = i / row_lanes * row_lanes + element / 8;
+        halves[half][i] |= (a[from] >> 4 * (element % 8) & 15) << 8 * k;
+      }
+  std::memcpy(c.lanes<uint32_t>(op.destination), halves.data(), sizeof halves);
+}
+
+}  // namespace
+
+/// MOVM.16.MT88 d, a: transposes a tile. MOVM.U4TO8.M832 d, a: widens a tile's elements.
 void translate_movm(Translation& t) {
   t.take("16");
-  if (!t.take("MT88")) t.unsupported("this form");
-  const Place to = t.destination(0), a = t.source(1);
-  Op& op = t.emit(functional::run_transpose_tile);
+  const bool widens = t.take("U4TO8");
+  if (!t.take(widens ? "M832" : "MT88")) t.unsupported("this form");
+  const Place to = t.destination(0, widens ? 2 : 1), a = t.source(1);
+  Op& op = t.emit(widens ? run_widen_tile : functional::run_transpose_tile);
   op.destination = to;
   op.a = a;
 }

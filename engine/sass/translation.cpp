@@ -405,11 +405,11 @@ Address Translation::address(uint32_t index, bool narrow) {
     unsupported("operand `" + written(index) + "` is no address");
   slot_ = slot_of(index);
   // Without a descriptor, .E marks 64-bit registers; Turing has none, and does not write .64 after uniform
-  // ones.
-  constexpr uint32_t first_with_descriptors = 80;
+  // ones. Nor does Blackwell where an address has no descriptor.
+  constexpr uint32_t first_with_descriptors = 80, blackwell = 100;
   const bool extended = has("E") && !narrow;
-  const bool wide_uniform =
-      o.wide_uniform || (extended && sm_ < first_with_descriptors && o.uniform != Operand::none);
+  const bool unmarked = sm_ < first_with_descriptors || (sm_ >= blackwell && o.descriptor == Operand::none);
+  const bool wide_uniform = o.wide_uniform || (extended && unmarked && o.uniform != Operand::none);
   const bool wide = o.wide_base || wide_uniform || (extended && o.base != Operand::none);
   const bool wide_base = o.wide_base || (wide && !o.unsigned_base && !wide_uniform);
   Address result;

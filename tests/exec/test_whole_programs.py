@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from simt.cli.run import app
 from simt.cuda.nvcc import find_nvcc
-from simt.errors import LaunchError, ToolkitError
+from simt.errors import LaunchError, SimtError, ToolkitError
+from simt.explain import explain
 from simt.program import is_whole, script_of
 from simt.result import Result
 
@@ -101,3 +102,17 @@ def test_without_nvcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         find_nvcc()
     (tmp_path / "nvcc").touch(mode=0o755)
     assert find_nvcc() == tmp_path / "nvcc"
+
+
+def test_what_would_help_one(toolkit: Path, tmp_path: Path) -> None:
+    """Atomics on one word are all that its second launch waits for; the first is not explained."""
+    source = tmp_path / "sum.cu"
+    source.write_text(
+        PROGRAM.replace("sum<<<4", "sum<<<1, 32>>>(x, out, 0); sum<<<60").replace("atoi(argv[1])", "999")
+    )
+    found = explain(source, "gtx1650", causes=["atomics", "barriers", "divergence"])
+    assert found.launch.id == 2 and [gain.cause.name for gain in found.gains] == ["atomics"]
+    assert found.gains[0].speedup > 1.1 and found.gains[0].cycles < found.launch.cycles
+    source.write_text(PROGRAM.replace("atoi(argv[1])", "999").replace("argc - 1", "3"))
+    with pytest.raises(SimtError, match="it ended with status 3"):
+        explain(source, "gtx1650")

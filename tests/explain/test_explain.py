@@ -194,6 +194,18 @@ def test_bounds_are_work_by_rate() -> None:
     assert all(cycles <= launch.cycles for cycles in found.values())
 
 
+def test_atomics_on_one_word_keep_one_slice_busy() -> None:
+    gpu = simt.GPU(GPU)
+    kernel = gpu.compile('extern "C" __global__ void k(float* x) { atomicAdd(x, 1); }').k
+    kernel[28, 256](gpu.array(np.zeros(1, np.float32)))
+    launch, spec = gpu.launches[0], load_spec(GPU)
+    requests = 28 * 256 // 32
+    cycles = float(spec.clock.core_mhz) / float(spec.clock.l2_mhz) * max(launch.spread["l2_slice"]["lookups"])
+    found = {bound.resource: bound.cycles for bound in bounds(launch, spec)}
+    assert requests * 0.9 <= found["busiest L2 slice"] == cycles <= launch.cycles
+    assert found["busiest L2 slice"] > 10 * found["L2"]
+
+
 def test_a_chain_leads_from_the_addition_to_the_load() -> None:
     gpu = simt.GPU(GPU)
     apart(gpu)

@@ -55,6 +55,125 @@ def test_floats(body: str, expected: np.ndarray) -> None:
     assert (per_lane(body, X, Y).view(np.float32) == expected).all()
 
 
+WIDE_A = A | np.uint64(0xFFFFFF) << np.uint64(40)
+WIDE_B = B.astype(np.uint64) << np.uint64(33) | A
+
+
+def of_pairs(
+    body: str, a: np.ndarray, b: np.ndarray, *, high: bool = False, arch: str = "sm_120"
+) -> np.ndarray:
+    """What the body leaves in R12, or R13 for the upper half, of 64-bit values in R4 and R6."""
+    words = [
+        part
+        for pair in (a, b)
+        for part in (pair.astype(np.uint32), (pair >> np.uint64(32)).astype(np.uint32))
+    ]
+    return per_lane(body + ("\nMOV R12, R13" if high else ""), *words, arch=arch)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("IADD.64 R12, R4, R6", WIDE_A + WIDE_B),
+        ("IADD.64 R12, R4, -R6", WIDE_A - WIDE_B),
+        ("IADD.64 R12, R4, -0x1", WIDE_A - np.uint64(1)),
+        ("MOV.64 R12, R6", WIDE_B),
+        ("IMNMX.U64 PT, PT, R12, R4, R6, PT, !PT", np.minimum(WIDE_A, WIDE_B)),
+        ("IMNMX.S64 PT, PT, R12, R4, R6, !PT, !PT",
+         np.maximum(WIDE_A.view(np.int64), WIDE_B.view(np.int64)).view(np.uint64)),
+        ("ISETP.GT.U64.AND P0, PT, R4, R6, PT\nSEL.64 R12, R4, R6, P0", np.maximum(WIDE_A, WIDE_B)),
+        ("ISETP.GE.S64.AND P0, PT, R4, R6, PT\nSEL.64 R12, R6, R4, P0",
+         np.minimum(WIDE_A.view(np.int64), WIDE_B.view(np.int64)).view(np.uint64)),
+    ],
+)  # fmt: skip
+def test_pairs(body: str, expected: np.ndarray) -> None:
+    assert (of_pairs(body, WIDE_A, WIDE_B) == expected.astype(np.uint32)).all()
+    assert (of_pairs(body, WIDE_A, WIDE_B, high=True) == (expected >> np.uint64(32)).astype(np.uint32)).all()
+
+
+def test_carries_of_pairs() -> None:
+    """The carry of a + b, as 1 or 0, and what .X adds of it."""
+    carry = (WIDE_A + WIDE_B < WIDE_A).astype(np.uint32)
+    assert 0 < carry.sum() < 32
+    found = of_pairs("IADD.64 R8, P0, R4, R6\nSEL R12, R1, RZ, P0", WIDE_A, WIDE_B) // 4
+    assert (found == carry).all()
+    found = of_pairs("IADD.64 RZ, P0, R4, R6\nIADD.64.X R12, R4, R6, P0", WIDE_A, WIDE_B)
+    assert (found == (WIDE_A + WIDE_B + carry).astype(np.uint32)).all()
+    # A difference is the sum with the complement and one: a carry where nothing is borrowed.
+    found = of_pairs("IADD.64 RZ, P0, R4, -R6\nSEL R12, R1, RZ, P0", WIDE_A, WIDE_B) // 4
+    assert (found == (WIDE_A >= WIDE_B)).all()
+
+
+def test_results_in_predicates_are_refused() -> None:
+    with pytest.raises(SassError, match="a result in a predicate"):
+        of_pairs("IMNMX.U64 P0, PT, R12, R4, R6, PT, !PT", WIDE_A, WIDE_B)
+    with pytest.raises(SassError, match="its last operand"):
+        of_pairs("IMNMX.U64 PT, PT, R12, R4, R6, PT, PT", WIDE_A, WIDE_B)
+
+
+BYTES_A, BYTES_B = A.view(np.uint8), B.view(np.uint8)
+SIGNED_A, SIGNED_B = A.view(np.int32).astype(np.int64), B.view(np.int32).astype(np.int64)
+
+
+def saturated(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, -(2**31), 2**31 - 1).astype(np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("VIMNMX R12, PT, PT, R4, R5, PT", np.minimum(A.view(np.int32), B.view(np.int32)).view(np.uint32)),
+        ("VIMNMX.U8x4 R12, R4, R5, !PT", np.maximum(BYTES_A, BYTES_B).view(np.uint32)),
+        ("VIMNMX.S8x4 R12, R4, R5, PT",
+         np.minimum(BYTES_A.view(np.int8), BYTES_B.view(np.int8)).view(np.uint32)),
+        ("VIADD.U8x4 R12, R4, -R5", (BYTES_A - BYTES_B).view(np.uint32)),
+        ("VIADD.S32.ISAT R12, R4, R5",
+         saturated(SIGNED_A + SIGNED_B)),
+        ("VIADD.S32.ISAT R12, R4, -R5",
+         saturated(SIGNED_A - SIGNED_B)),
+        ("UMOV UR4, 0x7\nUVIMNMX.U32 UR5, UR4, 0x3, UPT\nIADD3 R12, PT, PT, R4, UR5, RZ", A + np.uint32(3)),
+        ("CREDUX.MAX UR4, R5\nMOV R12, UR4", np.full(32, B.max(), np.uint32)),
+        ("CREDUX.MIN.S32 UR4, R4\nMOV R12, UR4", np.full(32, 2**31, np.uint32)),
+    ],
+)  # fmt: skip
+def test_integers_of_blackwell(body: str, expected: np.ndarray) -> None:
+    assert (per_lane(body, A, B, arch="sm_120") == expected.astype(np.uint32)).all()
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("FMNMX3 R12, R4, R5, 0.5, PT", np.minimum(np.minimum(X, Y), np.float32(0.5))),
+        ("FMNMX3 R12, |R4|, -R5, R4, !PT", np.maximum(abs(X), -Y)),
+        ("MOV R6, R5\nMOV R7, R4\nFADD2 R12, R4.F32x2.HI_LO, -R6.F32x2.HI_LO\nMOV R12, R12", X - Y),
+        ("MOV R6, R5\nMOV R7, R4\nFMUL2 R8, R4.F32x2.HI_LO, R6.F32x2.HI_LO\nMOV R12, R9", Y * X),
+        ("MOV R6, R5\nMOV R7, R4\nFFMA2 R8, R4.F32x2.HI_LO, R6.F32x2.HI_LO, R4.F32x2.HI_LO\nMOV R12, R9",
+         (Y.astype(float) * X + Y).astype(np.float32)),
+        ("CREDUX.MAX.F32 UR4, R5\nMOV R12, UR4", np.full(32, Y.max(), np.float32)),
+        ("CREDUX.MAXABS.F32 UR4, R4\nMOV R12, UR4", np.full(32, abs(X).max(), np.float32)),
+        ("UMOV UR4, 0x5\nUI2F.U32.RP UR4, UR4\nUMOV UR5, 0x40000000\nUMOV UR6, 0x3f800000\n"
+         "UFFMA UR4, UR4, UR5, UR6\nFADD R12, R4, UR4", X + np.float32(11)),
+    ],
+)  # fmt: skip
+def test_floats_of_blackwell(body: str, expected: np.ndarray) -> None:
+    assert (per_lane(body, X, Y, arch="sm_120").view(np.float32) == expected).all()
+
+
+def test_accesses_of_32_bytes() -> None:
+    """The upper 16 bytes are a load's first register and a store's last; a mask leaves words out."""
+    base = 0x380
+    body = f"""
+        IMAD.WIDE R2, R0, 0x0, c[0x0][{base + 8:#x}]
+        LDG.E.ENL2.256 R20, R16, [R2.64]
+        IADD3 R12, PT, PT, R16, R23, RZ
+        LDG.E.ENL2.256 R24, R28, [R2.64], 0x21
+        IADD3 R12, PT, PT, R12, R28, RZ
+        IMAD R12, R24, 0x100, R12
+    """
+    found = per_lane(body, LANE * np.uint32(3), arch="sm_100")
+    assert (found == 0 + 3 * 7 + 0 + 256 * 3 * 5).all()
+
+
 SHARED = """
     SHF.L.U32 R8, R0, 0x2, RZ
     STS [R8], R4

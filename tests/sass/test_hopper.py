@@ -1,4 +1,4 @@
-"""Machine code of sm_90: mbarriers, clusters, asynchronous copies; the same memory contents as PTX leaves."""
+"""Machine code of sm_90 to sm_120: mbarriers, clusters, asynchronous copies; the same memory contents as PTX leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simt.sass import Cubin, disassemble
 from simt.sass.program import load_program
 from support.ptx import Device
 
-HEADER = ".version 8.6\n.target {target}\n.address_size 64\n"
+HEADER = ".version 8.7\n.target {target}\n.address_size 64\n"
 ENTRY = """
 .visible .entry k(.param .b64 out, .param .b64 in)
 {
@@ -27,6 +27,7 @@ ENTRY = """
   mad.lo.u32 %y, %c, %y, %t; mad.wide.u32 %o, %y, 64, %o;
 """
 WORDS = 4096
+TARGETS = pytest.mark.parametrize("target", ["sm_90a", "sm_100a", "sm_120a"])
 # Of the tensors in `in`: dimensions, strides, box, element strides, interleave, swizzle, fill and corners.
 # Their maps follow at 12288.
 MAPS: list[tuple[Any, ...]] = [
@@ -94,7 +95,8 @@ def init(threads: int, at: int = 0) -> str:
 """
 
 
-def test_an_mbarrier_counts_arrivals_of_each_phase() -> None:
+@TARGETS
+def test_an_mbarrier_counts_arrivals_of_each_phase(target: str) -> None:
     left = same(
         init(64)
         + """
@@ -111,7 +113,8 @@ def test_an_mbarrier_counts_arrivals_of_each_phase() -> None:
   mbarrier.arrive.shared.b64 %s, [%x];
 """
         + wait(1, 1)
-        + "mbarrier.pending_count.b64 %r3, %s; st.global.u32 [%o+16], %r3;"
+        + "mbarrier.pending_count.b64 %r3, %s; st.global.u32 [%o+16], %r3;",
+        target=target,
     )
     threads = np.array(left).reshape(-1, 16)[:64]
     assert threads[:, 0].tolist() == list(range(63, -1, -1))
@@ -120,7 +123,8 @@ def test_an_mbarrier_counts_arrivals_of_each_phase() -> None:
     assert sorted(threads[:, 3].tolist()) == list(range(1, 65))
 
 
-def test_counts_drops_and_transactions() -> None:
+@TARGETS
+def test_counts_drops_and_transactions(target: str) -> None:
     left = same(
         """
   setp.ne.u32 %p, %t, 0; @%p bra done;
@@ -143,12 +147,14 @@ def test_counts_drops_and_transactions() -> None:
   mbarrier.pending_count.b64 %r0, %s; st.global.u32 [%o+28], %r0;
   mbarrier.inval.shared.b64 [%x];
 done:
-"""
+""",
+        target=target,
     )
     assert left[:8] == [8, 5, 3, 1, 0, 0, 1, 6]
 
 
-def test_lanes_that_arrive_together_see_their_own_states() -> None:
+@TARGETS
+def test_lanes_that_arrive_together_see_their_own_states(target: str) -> None:
     left = same(
         init(200)
         + """
@@ -156,12 +162,13 @@ def test_lanes_that_arrive_together_see_their_own_states() -> None:
   @%p mbarrier.arrive.noComplete.shared.b64 %s, [%x], 3;
   @%p mbarrier.pending_count.b64 %r0, %s;
   @%p st.global.u32 [%o], %r0;
-"""
+""",
+        target=target,
     )
     assert [left[16 * i] for i in range(32)] == [200 - 3 * i for i in range(32)]
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
 def test_copies_arrive_at_an_mbarrier(target: str) -> None:
     left = same(
         """
@@ -185,20 +192,22 @@ again:
     assert [left[16 * i] for i in range(64)] == data[63::-1].tolist()
 
 
-def test_what_a_cta_knows_of_its_cluster() -> None:
+@TARGETS
+def test_what_a_cta_knows_of_its_cluster(target: str) -> None:
     names = ["cluster_ctarank", "cluster_nctarank", "clusterid.x", "nclusterid.x", "cluster_ctaid.x"]
     names += ["cluster_nctaid.x", "clusterid.y", "nclusterid.z", "cluster_nctaid.y"]
     body = "".join(
         f"mov.u32 %r0, %{name}; st.global.u32 [%o+{4 * i}], %r0;\n" for i, name in enumerate(names)
     )
     body += "mov.pred %p, %is_explicit_cluster; selp.b32 %r0, 1, 0, %p; st.global.u32 [%o+60], %r0;"
-    left = np.array(same(body, grid=21, block=1, cluster=7)).reshape(-1, 16)[:21]
+    left = np.array(same(body, grid=21, block=1, cluster=7, target=target)).reshape(-1, 16)[:21]
     assert left[:, 2].tolist() == [i // 7 for i in range(21)]
     assert left[:, 15].tolist() == [1] * 21
-    assert same(body, grid=2, block=1)[15] == 0
+    assert same(body, grid=2, block=1, target=target)[15] == 0
 
 
-def test_memory_of_other_ctas() -> None:
+@TARGETS
+def test_memory_of_other_ctas(target: str) -> None:
     left = same(
         """
   mad.lo.u32 %y, %t, 4, %x; mad.lo.u32 %r0, %c, 1000, %t; st.shared.u32 [%y], %r0;
@@ -221,13 +230,15 @@ def test_memory_of_other_ctas() -> None:
         grid=8,
         block=32,
         cluster=4,
+        target=target,
     )
     threads = np.array(left).reshape(-1, 16)[: 8 * 32].reshape(8, 32, 16)
     assert threads[1, 5, :5].tolist() == [2005, 2, 2, 6, 0]
     assert threads[4, 0, 4] == 128
 
 
-def test_arrivals_and_stores_at_other_ctas() -> None:
+@TARGETS
+def test_arrivals_and_stores_at_other_ctas(target: str) -> None:
     left = same(
         """
   setp.ne.u32 %p, %t, 0; mov.b32 %r0, 2; mov.b64 %g, 77;
@@ -267,13 +278,15 @@ def test_arrivals_and_stores_at_other_ctas() -> None:
 """,
         grid=2,
         cluster=2,
+        target=target,
     )
     assert left[16 * 3 : 16 * 3 + 4] == [3, 5, 6, 71]
     assert left[4] == 5 ^ 71
     assert left[6] == 154
 
 
-def test_bulk_copies() -> None:
+@TARGETS
+def test_bulk_copies(target: str) -> None:
     left = same(
         init(1)
         + """
@@ -298,7 +311,8 @@ def test_bulk_copies() -> None:
   setp.lt.u32 %p, %t, 40;
   @%p cp.async.bulk.global.shared::cta.bulk_group [%o+32], [%y+1024], 16;
   cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
-"""
+""",
+        target=target,
     )
     data = np.random.default_rng(5).integers(1, 100, WORDS).reshape(-1, 8)[:64, :4]
     threads = np.array(left).reshape(-1, 16)[:64]
@@ -314,7 +328,8 @@ REDUCTIONS = [
 ]  # fmt: skip
 
 
-def test_bulk_reductions() -> None:
+@TARGETS
+def test_bulk_reductions(target: str) -> None:
     copies = "".join(
         f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{name} [%o+{64 * i}], [%x+1024], 64;\n"
         for i, name in enumerate(REDUCTIONS)
@@ -340,13 +355,15 @@ def test_bulk_reductions() -> None:
         + wait(0)
         + "ld.shared.u32 %r0, [%x+512]; st.global.u32 [%o+2048], %r0;\ndone:",
         block=32,
+        target=target,
     )
     first = int(np.random.default_rng(5).integers(1, 100, 1)[0])
     assert left[0] == 40 + first
     assert left[16] == min(40, first)
 
 
-def test_bulk_copies_to_several_ctas() -> None:
+@TARGETS
+def test_bulk_copies_to_several_ctas(target: str) -> None:
     left = same(
         init(1)
         + """
@@ -366,6 +383,7 @@ skip:
         grid=4,
         cluster=4,
         block=32,
+        target=target,
     )
     data = np.random.default_rng(5).integers(1, 100, 4).tolist()
     ctas = np.array(left).reshape(-1, 16)[: 4 * 32].reshape(4, 32, 16)
@@ -376,7 +394,8 @@ LOAD = "cp.async.bulk.tensor.{}.shared::cluster.global.{}.mbarrier::complete_tx:
 REDUCE = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.{}.tile.bulk_group"
 
 
-def test_copies_by_tensor_maps() -> None:
+@TARGETS
+def test_copies_by_tensor_maps(target: str) -> None:
     left = same(
         init(1)
         + f"""
@@ -414,7 +433,8 @@ stored:
   ld.global.u32 %r0, [%g+64]; st.global.u32 [%o+52], %r0; ld.global.u32 %r0, [%g+100];
   st.global.u32 [%o+56], %r0; ld.global.u32 %r0, [%g+128]; st.global.u32 [%o+60], %r0;
 done:
-"""
+""",
+        target=target,
     )
     data = np.random.default_rng(5).integers(1, 100, WORDS)
     array = data[: 64 * 20].reshape(20, 64)
@@ -425,7 +445,55 @@ done:
     assert not pieces[2:4].any()
 
 
-def test_tensor_maps_that_kernels_change() -> None:
+@TARGETS
+@pytest.mark.parametrize("mask", ["", ", %m"])
+def test_copies_by_tensor_maps_to_other_ctas(target: str, mask: str) -> None:
+    """A CTA's first warp copies to the other CTA, each lane another piece; ptxas for sm_120 calls functions."""
+    cast = ".multicast::cluster" if mask else ""
+    left = same(
+        init(1)
+        + f"""
+  @!%p mbarrier.arrive.expect_tx.shared.b64 %s, [%x], 752;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  xor.b32 %r1, %c, 1; mapa.shared::cluster.u32 %r2, %x, %r1; add.u64 %g, %i, 12288;
+  mov.b16 %m, 1; cvt.u16.u32 %m, %r1; add.u16 %m, %m, 1;
+  {"mov.b32 %r2, %x;" if mask else ""}
+  setp.ge.u32 %p, %t, 3; @%p bra issued; mul.wide.u32 %h0, %t, 16; add.u64 %h0, %h0, %i;
+  mad.lo.u32 %r3, %t, 16, %r2; add.u32 %r5, %t, %c; setp.ne.u32 %p, %t, 1;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{cast}
+    [%r3+64], [%h0], 16, [%r2]{mask};
+  @%p bra issued; add.u64 %h0, %g, 128;
+  {LOAD.format("2d", "tile")}{cast} [%r2+1024], [%h0, {{%r5, 4}}], [%r2]{mask};
+  add.u64 %h0, %g, 256;
+  {LOAD.format("4d", "im2col")}{cast} [%r2+2048], [%h0, {{%r5, -1, -1, 1}}], [%r2], {{1, 0}}{mask};
+  add.u64 %h0, %g, 384;
+  {LOAD.format("5d", "im2col")}{cast} [%r2+3072], [%h0, {{8, %t, 0, 0, 0}}], [%r2], {{1, 1, 0}}{mask};
+issued:
+"""
+        + wait(0)
+        + """
+  mad.lo.u32 %y, %t, 16, %x;
+  ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%y+1024]; st.global.v4.u32 [%o], {%r0, %r1, %r2, %r3};
+  ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%y+2048]; st.global.v4.u32 [%o+16], {%r0, %r1, %r2, %r3};
+  ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%y+3072]; st.global.v4.u32 [%o+32], {%r0, %r1, %r2, %r3};
+  ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%y+64]; st.global.v4.u32 [%o+48], {%r0, %r1, %r2, %r3};
+  barrier.cluster.arrive; barrier.cluster.wait;
+""",
+        grid=2,
+        cluster=2,
+        block=32,
+        target=target,
+    )
+    data = np.random.default_rng(5).integers(1, 100, WORDS)
+    ctas = np.array(left).reshape(-1, 16)[:64].reshape(2, 32, 16)
+    assert ctas[0, :3, 12:].reshape(-1).tolist() == data[:12].tolist()
+    for rank in range(2):  # the box begins where the other CTA asked for
+        begin = 4 * 64 + 1 + (1 - rank)
+        assert ctas[rank, :2, :4].reshape(-1).tolist() == data[begin : begin + 8].tolist()
+
+
+@TARGETS
+def test_tensor_maps_that_kernels_change(target: str) -> None:
     left = same(
         """
   add.u64 %g, %i, 12288; mad.lo.u32 %y, %t, 4, %x; mad.wide.u32 %h0, %t, 4, %g;
@@ -454,6 +522,7 @@ changed:
         + wait(0, 0, 512)
         + "ld.shared.u32 %r0, [%y+1024]; st.global.u32 [%o], %r0;",
         block=32,
+        target=target,
     )
     data = np.random.default_rng(5).integers(1, 100, WORDS)
     assert [left[16 * i] for i in range(8)] == [*data[9 * 128 + 126 : 9 * 128 + 128].tolist()] + [

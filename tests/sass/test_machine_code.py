@@ -54,7 +54,10 @@ ARCHS = (
     "sm_80",
     "sm_90a",
     "sm_120",
-    *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_70", "sm_75", "sm_86", "sm_89", "sm_90", "sm_100")),
+    *(
+        pytest.param(arch, marks=pytest.mark.slow)
+        for arch in ("sm_70", "sm_75", "sm_86", "sm_89", "sm_90", "sm_100")
+    ),
 )
 
 pytestmark = pytest.mark.skipif(

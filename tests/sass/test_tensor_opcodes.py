@@ -1,4 +1,4 @@
-"""Products of matrices that are sparse or have elements of 8 bits: machine code gives the bits of PTX."""
+"""Products of matrices that are sparse or have elements of 8 bits or one: machine code gives the bits of PTX."""
 
 from __future__ import annotations
 
@@ -77,6 +77,30 @@ def test_same_bits(instruction: str, count_a: int, count_b: int, rest: str, opco
         Device(text, code=form).run("k", found[form], machine={"sm_version": sm})
     np.testing.assert_array_equal(found["sass"], found["ptx"])
     assert (found["ptx"][:, 8:10] != words[:, 8:10]).any()
+
+
+@pytest.mark.parametrize("operation", ["xor", "and"])
+@pytest.mark.parametrize(("shape", "count_a", "count_b"), [("m16n8k128", 2, 1), ("m16n8k256", 4, 2)])
+@pytest.mark.parametrize("sm", [100, 120])
+def test_products_of_bits_that_are_products_of_bytes(
+    sm: int, shape: str, count_a: int, count_b: int, operation: str
+) -> None:
+    """On Blackwell, ptxas widens bits: MOVM.U4TO8.M832 and IMMA."""
+    instruction = f"mma.sync.aligned.{shape}.row.col.s32.b1.b1.s32.{operation}.popc"
+    text = HEADER.format(target=sm).replace(".version 8.7", ".version 8.7")
+    text += kernel(instruction, count_a, count_b, "")
+    code = disassemble(Cubin.parse(machine_code(PtxModule.from_text(text, "k"), f"sm_{sm}"), "k"))["k"]
+    assert {x.opcode for x in code if "MMA" in x.opcode or "MOVM" in x.opcode} == {
+        "MOVM.U4TO8.M832",
+        "IMMA.16832.U8.U8",
+    }
+    words = np.random.default_rng(sm).integers(0, 2**32, (32, 16), np.uint32)
+    found = {}
+    for form in ("ptx", "sass"):
+        found[form] = words.copy()
+        Device(text, code=form).run("k", found[form], machine={"sm_version": sm})
+    np.testing.assert_array_equal(found["sass"], found["ptx"])
+    assert (found["ptx"][:, 8:12] != words[:, 8:12]).all()
 
 
 def _metadata(words: np.ndarray, pairs: bool) -> np.ndarray:

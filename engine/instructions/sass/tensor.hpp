@@ -78,7 +78,7 @@ inline constexpr OpcodeRow sass_tensor_rows[] = {
      ".16.{M88,MT88}[.2,.4] address,a",
      sass::translate_stsm,
      {.access = Access::MatrixRows}},
-    {"MOVM", {{Turing, Integer}}, Energy::Move, ".16.MT88 d,a", sass::translate_movm},
+    {"MOVM", {{Turing, Integer}}, Energy::Move, ".16.MT88 d,a; .U4TO8.M832 d,a", sass::translate_movm},
     // Known in traces only.
     {"BGMMA",
      {{Hopper, Tensor}},

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +25,26 @@ EXAMPLES = """\b
 Examples:
   simt explain bank_conflicts --gpu a100       a ready example
   simt explain program.py --launch 3 -o why.html
+  simt explain program.cu --gpu h100           with its own main: compiled, and executed for each cause
   simt explain out                             what `simt run --output out` saved; its program is run again
   simt explain traces/kernelslist.g --gpu qv100
   simt explain kernel.cu --cause "bank conflicts" --cause barriers --json -
 """
+
+
+@contextlib.contextmanager
+def _printing_to_stderr() -> Iterator[None]:
+    """What programs print meanwhile, in this process or one of their own, goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
 
 app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -93,7 +111,7 @@ def explain(
         raise SimtError(
             f"{target}: a Result has its GPU and program: leave out --gpu, --set, --driver and --size"
         )
-    with ending_by_signals(), contextlib.redirect_stdout(sys.stderr):  # what programs print
+    with ending_by_signals(), _printing_to_stderr():
         found = explained(
             Result.load(target) if of_result else target,
             gpu or DEFAULT_GPU,

@@ -1,7 +1,7 @@
 """Lower bounds of a launch's time by resource: what it would take if only that resource existed.
 
-Each is work divided by the resource's peak rate, with the work spread evenly over the GPU. A launch takes at
-least the largest, and launch latency besides.
+Each is work divided by the resource's peak rate, with the work spread evenly over the GPU, save that of the
+busiest L2 slice. A launch takes at least the largest, and launch latency besides.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def bounds(launch: LaunchResult, spec: Spec) -> tuple[Bound, ...]:
         "shared memory": e["shared_wavefronts"] * max(1, spec.shared_memory.pass_interval) / sms,
         "L1": _l1_cycles(launch, spec),
         "L2": l2_lookups(launch) / spec.address_map.slices * to_core["l2"],
+        "busiest L2 slice": max(launch.spread.get("l2_slice", {}).get("lookups", (0,))) * to_core["l2"],
         "DRAM bandwidth": e["dram_bus_cycles"] / spec.address_map.channels * to_core["dram"],
         "SM to L2 port": e["network_reply_packets"]
         / (sms * spec.interconnect.sm_port_sectors)

@@ -52,6 +52,8 @@ def explain(
     waits for whom, and the gain of removing each cause, found by simulating the launch again without it.
 
     target: a Result; or a program, example or workload as for `simt run`, a trace, or a function of a GPU.
+        A program with its own `main` is executed once for each cause that a value of the specification
+        removes.
     gpu, set, code: where a target that is no Result is simulated. driver, size: of a program, as for `simt
     run`.
     launch: its id; None: the longest.
@@ -63,16 +65,25 @@ def explain(
     do not change. Raises ResultError for a Result without launches, and SimtError for bad input.
     """
     wanted = [c for c in CAUSES if causes is None or c.name in causes]
-    subject = _subject(target, gpu, override_texts(set), code, run, driver, size, threads, bool(wanted))
+    with contextlib.ExitStack() as held:
+        subject = _subject(
+            target, gpu, override_texts(set), code, run, driver, size, threads, bool(wanted), held
+        )
+        return _explained(subject, launch, wanted, report or (lambda _: None))
+
+
+def _explained(
+    subject: _Subject, launch: int | None, wanted: Collection[Cause], report: Callable[[str], None]
+) -> Explanation:
     result = subject.result
     if not result.launches:
         raise ResultError("nothing to explain: the Result has no finished launches")
     chosen = max(result.launches, key=lambda x: x.cycles) if launch is None else _of_id(result, launch)
     spec, notes = subject.spec, list(subject.notes)
     gains: tuple[Gain, ...] = ()
-    if wanted and (subject.run is not None or subject.trace is not None):
+    if wanted and (subject.run is not None or subject.trace is not None or subject.execute is not None):
         with tempfile.TemporaryDirectory(prefix="simt-explain-") as folder:
-            gains = _gains(subject, chosen, wanted, Path(folder), notes, report or (lambda _: None))
+            gains = _gains(subject, chosen, wanted, Path(folder), notes, report)
     share = dict(zip((x.id for x in result.launches), result.shares, strict=True))[chosen.id]
     return Explanation(
         chosen,
@@ -98,7 +109,9 @@ def _of_id(result: Result, launch: int) -> LaunchResult:
 
 @dataclass
 class _Subject:
-    """What is explained. run: executes it again; trace: its trace, if it is one."""
+    """What is explained. run: executes it again; trace: its trace, if it is one. execute: of a program with
+    its own `main`, runs it with these overrides, and one of its launches or all with timing.
+    """
 
     result: Result
     spec: Spec | None
@@ -108,6 +121,7 @@ class _Subject:
     threads: int
     run: Program | None = None
     trace: Path | None = None
+    execute: Callable[[Mapping[str, Any], int | None], Result] | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -125,6 +139,7 @@ def _subject(
     size: int | None,
     threads: int,
     simulates: bool,
+    held: contextlib.ExitStack,
 ) -> _Subject:
     if isinstance(target, Result):
         return _of_result(target, run, threads, simulates)
@@ -139,15 +154,44 @@ def _subject(
         result = simulate(path, gpu=gpu, set=overrides, threads=threads)
         return _Subject(result, spec, overrides, gpu, code, threads, trace=path)
     if isinstance(found, Path) and is_whole(found, driver):
-        raise SimtError(
-            f"{path}: a program with its own `main`: save its Result by `simt exec --output DIR`, and "
-            f"explain that"
-        )
+        execute = _executing(found, spec, code, threads, held)
+        return _Subject(execute(overrides, None), spec, overrides, gpu, code, threads, execute=execute)
 
     def again(device: GPU) -> None:
         run_program(found, device, driver, size)
 
     return _Subject(_timed(again, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, again)
+
+
+def _executing(
+    path: Path, spec: Spec, code: Code, threads: int, held: contextlib.ExitStack
+) -> Callable[[Mapping[str, Any], int | None], Result]:
+    """Compiles a program with its own `main`; what it is compiled to exists until `held` ends."""
+    from simt.cuda.nvcc import LEAST_ARCH, compiled_program
+    from simt.exec import run
+
+    arch = max(spec.sm_version, LEAST_ARCH)
+    program = held.enter_context(compiled_program(path, arch))
+    newer = {"sm_version": str(arch)} if arch != spec.sm_version and code == "ptx" else {}
+
+    def execute(overrides: Mapping[str, Any], launch: int | None) -> Result:
+        region = None if launch is None else str(launch)
+        ended = run(
+            [program],
+            gpu=spec,
+            set={**overrides, **newer},
+            code=code,
+            threads=threads,
+            launches=region,
+            name=str(path),
+        )
+        if ended.status or not ended.results:
+            raise SimtError(
+                f"{path}: it ended with status {ended.status}, after {len(ended.results)} Results"
+            )
+        return ended.results[0]
+
+    return execute
 
 
 def _of_result(result: Result, run: Program | None, threads: int, simulates: bool) -> _Subject:
@@ -230,13 +274,14 @@ def _gains(
     report: Callable[[str], None],
 ) -> tuple[Gain, ...]:
     assert subject.spec is not None
-    if subject.trace is not None:
-        trace = subject.trace
-    else:
+    trace = subject.trace or folder / "trace.simt"
+    if subject.trace is None and subject.run is not None:
         report("recording a trace")
-        trace = _record(subject, folder / "trace.simt")
+        trace = _record(subject, trace)
 
     def cycles(overrides: Mapping[str, Any], of: Path) -> int:
+        if subject.execute is not None:
+            return subject.execute({**subject.overrides, **overrides}, launch.id)[launch.id].cycles
         result = simulate(
             of,
             gpu=subject.gpu,
@@ -246,13 +291,12 @@ def _gains(
         )
         return result[launch.id].cycles
 
-    report("simulating the trace")
+    report("simulating the launch alone" if subject.execute else "simulating the trace")
     before = cycles({}, trace)
     if abs(before - launch.cycles) > _SAME * launch.cycles:
         notes.append(
-            f"the launch takes {before:,} cycles when its trace is replayed and {launch.cycles:,} in the "
-            f"Result: "
-            "gains are of the replayed one"
+            f"the launch takes {before:,} cycles when it is simulated alone and {launch.cycles:,} in the "
+            "Result: gains are of the former"
         )
     found: list[Gain] = []
     for cause in wanted:
@@ -264,7 +308,8 @@ def _gains(
                 overrides, of = {}, _record(subject, folder / "without.simt", **cause.recorded)
             elif overrides is None:
                 if cause.recorded:
-                    notes.append(f"{cause.name}: cannot be removed from a trace; explain the program")
+                    what = "a program with its own `main`" if subject.execute else "a trace"
+                    notes.append(f"{cause.name}: cannot be removed from {what}; explain its kernel")
                 continue
             report(f"simulating without {cause.name}")
             after = cycles(overrides, of)

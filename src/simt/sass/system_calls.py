@@ -1,14 +1,16 @@
 """Machine code of the functions that NVIDIA's driver adds to a program when it loads it: those on which the
-grid barriers of libcudadevrt stand.
+grid barriers of libcudadevrt stand, and those that copy to other CTAs of a cluster, which ptxas calls on GPUs
+whose own copies cannot (sm_120).
 
-Their names, arguments and results are those with which libcudadevrt of CUDA 12 and 13 calls them. Arguments
-begin in R4, as does the result; R20 holds where to return to; R0, R3 to R15, P0 to P6 and B0 to B5 need not
-be kept.
+Their names, arguments and results are those with which libcudadevrt of CUDA 12 and 13 and ptxas call them.
+Arguments begin in R4, as does the result, and go on at R1 in local memory; R20 holds where to return to; R0,
+R3 to R15, uniform registers, P0 to P6 and B0 to B5 need not be kept.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -98,16 +100,79 @@ _GET_RANK = """
     MOV R4, RZ
     RET.ABS.NODEC R20, 0x0
 """
+# Of copies by offsets: from half words in local memory to bit fields.
+_OFFSETS = {
+    3: """
+    LDL.U16 R3, [R1]
+""",
+    4: """
+    LDL R3, [R1]
+    PRMT R3, R3, 0x4420, RZ
+""",
+    5: """
+    LDL.U16 R3, [R1]
+    LOP3.LUT R3, R3, 0x1f, RZ, 0xc0, !PT
+    LDL.U16 R0, [R1+0x2]
+    LOP3.LUT R0, R0, 0x1f, RZ, 0xc0, !PT
+    IMAD R3, R0, 0x20, R3
+    LDL.U16 R0, [R1+0x4]
+    LOP3.LUT R0, R0, 0x1f, RZ, 0xc0, !PT
+    IMAD R3, R0, 0x400, R3
+""",
+}
+# The copies of this GPU's instructions, which here reach every CTA; uniform registers are those of one lane
+# after the other. The policy of caches is not looked at.
+_COPY = """
+    PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x8
+EACH:
+    @P0 ELECT P1, URZ, PT
+{moves}
+    @P1 PLOP3.LUT P0, PT, P1, PT, PT, 0x8, 0x80
+    {copy}
+    PLOP3.LUT P1, PT, PT, PT, PT, 0x8, 0x80
+    @P0 BRA.U.ANY EACH
+    RET.ABS.NODEC R20, 0x0
+"""
+
+
+def _copies() -> Iterator[tuple[str, str]]:
+    """To [UR8] with the mbarrier at [UR9], from [UR4]; UR6: low half the size or offsets, high half the CTAs."""
+    name = "__cuda_syscall_cp_async_bulk"
+    for form in ("unicast", "multicast"):
+        is_multicast = form == "multicast"
+        modifier = ".MULTICAST" if is_multicast else ""
+        size = "SHF.R.U32.HI R3, RZ, 0x4, R8"
+        moves = {4: 6, 5: 7, 6: 3, 8: 4, 9: 10}
+        prepared = f"    {size}\n    PRMT R3, R3, 0x5410, {'R9' if is_multicast else 'RZ'}"
+        yield f"{name}_{form}", prepared + _copy(moves, f"UBLKCP.S.G{modifier} [UR8], [UR4], UR6")
+        for rank in range(1, 6):
+            for mode in ("tile", "im2col")[: 1 + (rank in _OFFSETS)]:
+                offsets = _OFFSETS[rank] if mode == "im2col" else "    MOV R3, RZ\n"
+                prepared = f"{offsets}    PRMT R3, R3, 0x5410, {'R13' if is_multicast else 'RZ'}"
+                moves = {4: 6, 5: 7, 6: 3, 8: 4, 9: 14} | {10 + k: 8 + k for k in range(rank)}
+                opcode = f"UTMALDG.{rank}D{'.IM2COL' if mode == 'im2col' else ''}{modifier}"
+                yield (
+                    f"{name}_tensor_{rank}d_{mode}_{form}",
+                    prepared + _copy(moves, f"{opcode} [UR8], [UR4], UR6"),
+                )
+
+
+def _copy(moves: dict[int, int], copy: str) -> str:
+    lines = [f"    @P1 R2UR.BROADCAST UR{to}, R{source}" for to, source in moves.items()]
+    return _COPY.format(moves="\n".join(lines), copy=copy)
+
+
 _TEXTS = {
     "__cuda_syscall_CGS_get_intrinsic_handle": _GET_HANDLE,
     "__cuda_syscall_CGS_sync": _SYNC,
     "__cuda_syscall_CGS_get_size": _GET_SIZE,
     "__cuda_syscall_CGS_get_rank": _GET_RANK,
+    **dict(_copies()),
 }
 _HOPPER = 90
 _REGISTERS = 24  # the fewest of code that calls functions
 _LINE = re.compile(r"(?:(@\S+) )?(\S+)(?: (.+))?")
-_VARIABLE_LATENCY = ("S2R", "LDG", "ATOMG")
+_VARIABLE_LATENCY = ("S2R", "LDG", "LDL", "ATOMG", "ELECT", "R2UR")
 _STALL, _FETCH_STALL = 6, 1  # more than any result of fixed latency takes
 _CONTROL_SHIFT = 41
 _NO_YIELD, _NO_COUNTERS, _COUNTER_0, _WAITS_FOR_0 = 1 << 4, 0x3F << 5, 0x38 << 5, 1 << 11
