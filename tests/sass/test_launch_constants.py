@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -64,28 +66,33 @@ def test_clusters_in_constant_bank_0() -> None:
     assert dict(zip(names, found[0].tolist(), strict=True))["nclusterid.x"] == 2
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(
-    ("type_", "size"), [("u8", 1), ("s8", 1), ("u16", 2), ("s16", 2), ("b32", 4), ("b64", 8)]
-)
-def test_last_parameter_that_does_not_fill_its_word(target: str, type_: str, size: int) -> None:
-    """Code may read a whole word where the parameters end within it: f16 operands do so."""
+SIZES = {"u8": 1, "s8": 1, "u16": 2, "s16": 2, "b32": 4, "b64": 8}
+
+
+def with_last_parameter(type_: str, size: int) -> str:
     wide = "u64" if size == 8 else "u32"
-    device = Device(
-        f"""
-.visible .entry k(.param .b64 out, .param .{type_} last) {{
+    return f"""
+.visible .entry {type_}(.param .b64 out, .param .{type_} last) {{
   .reg .b64 %a; .reg .{wide if size >= 4 else "b16"} %r; .reg .b16 %h; .reg .b32 %w;
   ld.param.b64 %a, [out]; ld.param.{type_} %r, [last];
   {"st.global." + type_ + " [%a], %r;"}
   {"ld.param.b16 %h, [last]; abs.f16 %h, %h; st.global.b16 [%a+8], %h;" if size == 2 else ""}
   ret;
-}}""",
-        target,
-        code="sass",
-    )
+}}"""
+
+
+@lru_cache
+def last_parameters(target: str) -> Device:
+    return Device("".join(with_last_parameter(*each) for each in SIZES.items()), target, code="sass")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("type_", "size"), SIZES.items())
+def test_last_parameter_that_does_not_fill_its_word(target: str, type_: str, size: int) -> None:
+    """Code may read a whole word where the parameters end within it: f16 operands do so."""
     out = np.zeros(4, np.uint32)
     value = 0x8877665544338281 & ((1 << 8 * size) - 1)
-    device.run("k", out, value)
+    last_parameters(target).run(type_, out, value)
     assert int.from_bytes(out.tobytes()[:size], "little") == value
     if size == 2:
         assert out[2] == value & 0x7FFF
@@ -172,7 +179,7 @@ def test_unknown_words_are_refused_by_name() -> None:
 
 
 INDEXED = """
-.visible .entry k(.param .align 8 .b8 table[256], .param .b64 out) {
+.visible .entry k_FIRST(.param .align 8 .b8 table[256], .param .b64 out) {
   .reg .b64 %a, %t; .reg .b32 %i, %r; .reg .b64 %p;
   ld.param.b64 %a, [out];
   mov.u32 %i, %laneid; mad.wide.u32 %a, %i, 4, %a;
@@ -191,14 +198,26 @@ BEGIN = {
     "100": 0x380,
     "120": 0x380,
 }
+UNKNOWN = {"70": 0x128, "75": 0x84, "80": 0x124, "86": 0x15C, "89": 0x70, "90a": 0x13C, "100": 0x2BC}
+"""The offset of a word that has no known meaning."""
+KNOWN = (0, 0x10C, 0x2D0, 0x360)
+
+
+@lru_cache
+def indexing(target: str) -> Device:
+    """Its kernels k_OFFSET read from that offset on."""
+    begin = BEGIN[target]
+    offsets = sorted({offset for offset in (*KNOWN, UNKNOWN.get(target, 0)) if offset < begin} | {begin})
+    kernels = [INDEXED.replace("OFFSET", str(begin - x)).replace("FIRST", str(x)) for x in offsets]
+    return Device("".join(kernels), target, code="sass")
 
 
 def indexed(target: str, first: int, lanes: int) -> list[int]:
     """What lanes read of bank 0 with an index of their own, from the word at an offset on."""
-    device = Device(INDEXED.replace("OFFSET", str(BEGIN[target] - first)), target, code="sass")
     out = np.full(32, 0xDEAD, np.uint32)
     table = int.from_bytes(np.arange(64, dtype=np.uint32).tobytes(), "little")
-    device.run("k", table, out, grid=(3, 2, 1), block=(lanes, 1, 1), machine={"sm_count": 7})
+    shape = {"grid": (3, 2, 1), "block": (lanes, 1, 1)}
+    indexing(target).run(f"k_{first}", table, out, **shape, machine={"sm_count": 7})
     return out[:lanes].tolist()
 
 
@@ -214,10 +233,7 @@ def test_indexed_words_before_the_parameters(target: str) -> None:
     assert indexed(target, 0x10C, 1) == [7]
 
 
-@pytest.mark.parametrize(
-    ("target", "offset"),
-    [("70", 0x128), ("75", 0x84), ("80", 0x124), ("86", 0x15C), ("89", 0x70), ("90a", 0x13C), ("100", 0x2BC)],
-)
+@pytest.mark.parametrize(("target", "offset"), UNKNOWN.items())
 def test_unknown_words_by_an_index_are_faults(target: str, offset: int) -> None:
     message = rf"what sm_{target.rstrip('a')} holds in c\[0x0\]\[{offset:#x}\] is not known"
     with pytest.raises(_engine.functional.ProgramFault, match=message):

@@ -103,6 +103,41 @@ class Device:
             self.memory.free(address)
 
 
+def per_lane_kernel(
+    name: str, body: str, *inputs: np.ndarray, output: np.ndarray, registers: str = ""
+) -> str:
+    """The kernel that `per_lane` runs, whose arrays have these types and lengths."""
+    sizes = [max(2, a.dtype.itemsize) for a in inputs]
+    count, item = len(output), output.dtype.itemsize
+    parameters = ", ".join([".param .b64 out"] + [f".param .b64 in{k}" for k in range(len(inputs))])
+    lines = ["", f".visible .entry {name}({parameters})", "{"]
+    lines += [f".reg .b{8 * s} %i{k};" for k, s in enumerate(sizes)]
+    lines += [
+        f".reg .b{8 * max(2, item)} %o;",
+        ".reg .b64 %a<3>;",
+        ".reg .b32 %lane<4>;",
+        ".reg .pred %inside;",
+    ]
+    lines += [registers, "mov.u32 %lane1, %tid.x; mov.u32 %lane2, %ctaid.x;"]
+    lines += ["mad.lo.u32 %lane0, %lane2, 128, %lane1;", f"setp.lt.u32 %inside, %lane0, {count};"]
+    lines += ["@!%inside bra END;"]
+    for k, array in enumerate(inputs):
+        lines += [
+            f"ld.param.b64 %a0, [in{k}];",
+            f"mad.wide.u32 %a1, %lane0, {array.dtype.itemsize}, %a0;",
+            f"ld.global.b{8 * array.dtype.itemsize} %i{k}, [%a1];",
+        ]
+    lines += [body, "ld.param.b64 %a0, [out];", f"mad.wide.u32 %a1, %lane0, {item}, %a0;"]
+    lines += [f"st.global.b{8 * item} [%a1], %o;", "END: ret;", "}"]
+    return "\n".join(lines)
+
+
+def run_per_lane(device: Device, name: str, out: np.ndarray, *inputs: np.ndarray) -> None:
+    """Runs such a kernel, which fills `out`."""
+    grid = ((len(out) + 127) // 128, 1, 1)
+    device.run(name, out, *[np.ascontiguousarray(a) for a in inputs], grid=grid, block=(128, 1, 1))
+
+
 def per_lane(
     body: str,
     *inputs: np.ndarray,
@@ -117,31 +152,7 @@ def per_lane(
     b16). body: PTX that leaves the result in %o, a register of the output's size. The lane's number is in
     %lane0. functions: PTX before the kernel.
     """
-    sizes = [max(2, a.dtype.itemsize) for a in inputs]
-    count = len(inputs[0]) if inputs else 32
-    out = np.zeros(count, output)
-    width = max(2, out.dtype.itemsize)
-    parameters = ", ".join([".param .b64 out"] + [f".param .b64 in{k}" for k in range(len(inputs))])
-    lines = [functions] if functions else []
-    lines += [f".visible .entry k({parameters})", "{"]
-    lines += [f".reg .b{8 * s} %i{k};" for k, s in enumerate(sizes)]
-    lines += [f".reg .b{8 * width} %o;", ".reg .b64 %a<3>;", ".reg .b32 %lane<4>;", ".reg .pred %inside;"]
-    lines += [registers, "mov.u32 %lane1, %tid.x; mov.u32 %lane2, %ctaid.x;"]
-    lines += ["mad.lo.u32 %lane0, %lane2, 128, %lane1;", f"setp.lt.u32 %inside, %lane0, {count};"]
-    lines += ["@!%inside bra END;"]
-    for k, array in enumerate(inputs):
-        lines += [
-            f"ld.param.b64 %a0, [in{k}];",
-            f"mad.wide.u32 %a1, %lane0, {array.dtype.itemsize}, %a0;",
-            f"ld.global.b{8 * array.dtype.itemsize} %i{k}, [%a1];",
-        ]
-    lines += [body, "ld.param.b64 %a0, [out];", f"mad.wide.u32 %a1, %lane0, {out.dtype.itemsize}, %a0;"]
-    lines += [f"st.global.b{8 * out.dtype.itemsize} [%a1], %o;", "END: ret;", "}"]
-    Device("\n".join(lines), target, code=code).run(
-        "k",
-        out,
-        *[np.ascontiguousarray(a) for a in inputs],
-        grid=((count + 127) // 128, 1, 1),
-        block=(128, 1, 1),
-    )
+    out = np.zeros(len(inputs[0]) if inputs else 32, output)
+    text = functions + per_lane_kernel("k", body, *inputs, output=out, registers=registers)
+    run_per_lane(Device(text, target, code=code), "k", out, *inputs)
     return out

@@ -9,10 +9,13 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 import simt
+from simt.cuda import PtxModule
 from simt.options import Code
 
 GRID, BLOCK = 3, 96
@@ -32,7 +35,8 @@ _HEAD = """.version 8.3
 DONE: mov.u32 r, t;
   ret;
 }
-.visible .entry k(.param .u64 out, .param .u64 in) {
+"""
+_ENTRY = """.visible .entry k{seed}(.param .u64 out, .param .u64 in) {{
   .reg .u32 %r<8>; .reg .u64 %d<6>; .reg .f32 %f<6>; .reg .f64 %e<4>; .reg .b16 %h<4>; .reg .pred %p<4>;
   .reg .v2 .u32 %v<2>; .reg .u32 %t, %lane, %n, %w<4>; .reg .u64 %out, %in, %own;
   .shared .align 8 .b8 tile[1536]; .local .align 8 .b8 spill[32];
@@ -44,7 +48,7 @@ DONE: mov.u32 r, t;
 
 
 class Program:
-    """The PTX text of the program with this number. calls: functions with predicates among their results, of
+    """The PTX text of the kernel with this number. calls: functions with predicates among their results, of
     which ptxas (12.9 and 13.0) makes wrong code.
     """
 
@@ -62,7 +66,7 @@ class Program:
         lines += ["  st.shared.v2.u32 [%w1], %v0; st.shared.v2.u32 [%w1+8], {1, 2};"]
         lines += [f"  st.local.u64 [spill+{8 * k}], %d{k};" for k in range(4)]
         lines += self._statements(self._random.randint(6, 30), 0)
-        self.text = _HEAD + "\n".join([*lines, *self._results()]) + "\n  ret;\n}\n"
+        self.text = _ENTRY.format(seed=seed) + "\n".join([*lines, *self._results()]) + "\n  ret;\n}\n"
 
     def _results(self) -> list[str]:
         lines = [f"  selp.u32 %w0, {1 << k}, 0, %p{k}; xor.b32 %r0, %r0, %w0;" for k in range(4)]
@@ -303,6 +307,12 @@ class Program:
         ]
 
 
+@lru_cache(maxsize=4)
+def _module(seeds: Sequence[int], calls: bool) -> PtxModule:
+    kernels = [Program(seed, calls=calls).text for seed in seeds]
+    return PtxModule.from_text(_HEAD + "".join(kernels), "programs.ptx")
+
+
 def values(
     seed: int,
     functional: bool,
@@ -311,15 +321,18 @@ def values(
     code: Code = "ptx",
     arch: str = "sm_80",
     calls: bool = True,
+    among: Sequence[int] = (),
 ) -> bytes:
-    """The memory contents left by the program with this number."""
+    """The memory contents left by the program with this number. among: numbers of all kernels of its module,
+    which nvdisasm, that needs a third of a second to start, decodes in one call.
+    """
     name = _GPUS[arch]
     few = {"sm.count": 4}
     gpu = simt.GPU(name, functional=functional, threads=threads, set=few, memory=1 << 26, code=code)
-    module = gpu.load(Program(seed, calls=calls).text)
+    module = gpu.load(_module(among or (seed,), calls))
     inputs = np.random.default_rng(seed).integers(0, 2**32, GRID * BLOCK * 16, dtype=np.uint32)
     out = np.zeros(GRID * BLOCK * 16, np.uint32)
-    module.k[GRID, BLOCK](out, inputs)
+    module[f"k{seed}"][GRID, BLOCK](out, inputs)
     return out.tobytes() + module.variable("sums", np.uint32).numpy().tobytes()
 
 
