@@ -312,7 +312,7 @@ RawLaunch to_dict(const simt::LaunchRecord& record, uint64_t clock_khz, bool pri
   result["pc"] = per_instruction(record, rows);
   result["spread"] = spread(record);
   result["timeline"] = record.timeline.intervals().empty() ? nb::object(nb::none())
-                                                          : nb::object(timeline(record.timeline, rows));
+                                                           : nb::object(timeline(record.timeline, rows));
   result["warnings"] = warnings;
   result["sampled"] = record.sampled ? nb::object(dict_of(*record.sampled)) : nb::none();
   return result;

@@ -20,6 +20,9 @@ LANE = np.arange(32, dtype=np.uint32)
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
+        ("IADD R12, R4, R5", A + B),
+        ("IADD R12, R4, -R5", A - B),
+        ("IADD R12, R4, 0x10", A + np.uint32(16)),
         ("IADD3 R12, R4, -R5, RZ", A - B),
         ("IADD3 R12, R4, -1, RZ", A - np.uint32(1)),
         ("IADD3 R12, R4, 0x10, R5", A + B + np.uint32(16)),

@@ -1,4 +1,4 @@
-"""Machine code of sm_90 to sm_120: mbarriers, clusters, asynchronous copies; the same memory contents as PTX leaves."""
+"""Machine code of sm_90 to sm_120: mbarriers, clusters, asynchronous copies; memory as PTX leaves it."""
 
 from __future__ import annotations
 
@@ -448,7 +448,7 @@ done:
 @TARGETS
 @pytest.mark.parametrize("mask", ["", ", %m"])
 def test_copies_by_tensor_maps_to_other_ctas(target: str, mask: str) -> None:
-    """A CTA's first warp copies to the other CTA, each lane another piece; ptxas for sm_120 calls functions."""
+    """Lanes copy other pieces each, to the other CTA; ptxas for sm_120 calls functions."""
     cast = ".multicast::cluster" if mask else ""
     left = same(
         init(1)

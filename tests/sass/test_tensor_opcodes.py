@@ -1,4 +1,4 @@
-"""Products of matrices that are sparse or have elements of 8 bits or one: machine code gives the bits of PTX."""
+"""Products of matrices, sparse or of elements of 8 bits or one: machine code gives the bits of PTX."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_products_of_bits_that_are_products_of_bytes(
 ) -> None:
     """On Blackwell, ptxas widens bits: MOVM.U4TO8.M832 and IMMA."""
     instruction = f"mma.sync.aligned.{shape}.row.col.s32.b1.b1.s32.{operation}.popc"
-    text = HEADER.format(target=sm).replace(".version 8.7", ".version 8.7")
+    text = HEADER.format(target=sm)
     text += kernel(instruction, count_a, count_b, "")
     code = disassemble(Cubin.parse(machine_code(PtxModule.from_text(text, "k"), f"sm_{sm}"), "k"))["k"]
     assert {x.opcode for x in code if "MMA" in x.opcode or "MOVM" in x.opcode} == {

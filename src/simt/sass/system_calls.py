@@ -136,7 +136,7 @@ EACH:
 
 
 def _copies() -> Iterator[tuple[str, str]]:
-    """To [UR8] with the mbarrier at [UR9], from [UR4]; UR6: low half the size or offsets, high half the CTAs."""
+    """To [UR8] with the mbarrier at [UR9], from [UR4]; UR6: size or offsets, and CTAs."""
     name = "__cuda_syscall_cp_async_bulk"
     for form in ("unicast", "multicast"):
         is_multicast = form == "multicast"
