@@ -82,3 +82,36 @@ def test_lanes_that_wait_go_on_without_those_that_yield() -> None:
                 ("", "WARPSYNC.ALL", []),
             ]
         )
+
+
+@pytest.mark.parametrize("leaving", ["@P0", "@!P0", "@P1"])
+def test_lanes_that_left_for_an_outer_bsync_are_not_waited_for(leaving: str) -> None:
+    # As ptxas leads them out of an inner region by a table of branches, without BREAK. Those that go on after
+    # the inner BSYNC meet the others at the outer one: the last barrier is for all 32.
+    run(
+        [
+            ("", "BSSY.RECONVERGENT", ["B0", "0x90"]),  # 0x30
+            ("", "BSSY.RELIABLE", ["B8", "0x70"]),
+            (leaving, "BRA", ["0x80"]),
+            ("", "BSYNC.RELIABLE", ["B8"]),  # 0x60
+            ("", "NOP", []),
+            ("", "BSYNC.RECONVERGENT", ["B0"]),  # 0x80
+            ("", "WARPSYNC", ["0xffffffff"]),
+            ("", "BAR.SYNC", ["0x0"]),
+        ]
+    )
+
+
+def test_lanes_that_wait_for_each_other_in_no_circle_are_reported() -> None:
+    # The upper lanes wait at a named barrier for another warp: nobody's BSYNC is given up for that.
+    with pytest.raises(_engine.functional.ProgramFault, match="16 threads of warp 0 wait at `BSYNC"):
+        run(
+            [
+                ("", "BSSY.RECONVERGENT", ["B0", "0x70"]),  # 0x30
+                ("@P0", "BRA", ["0x80"]),
+                ("", "NOP", []),
+                ("", "BSYNC.RECONVERGENT", ["B0"]),  # 0x60
+                ("", "BRA", ["0x90"]),
+                ("", "BAR.SYNC", ["0x1", "0x40"]),  # 0x80
+            ]
+        )
