@@ -66,12 +66,14 @@ double element_bytes(const OpcodeRow& row, std::string_view opcode) {
     case Elements::Float8:
     case Elements::Integer8:
       return 1;
+    case Elements::Float4:  // at twice the rate of FP8 (Blackwell); GeForce cards have it at four times
+      return 0.5;
     case Elements::Binary:
       return 1.0 / 8;
     case Elements::Float64:
       return 8;
     default:
-      return 2;  // FP4 too, whose rate is not modelled
+      return 2;
   }
 }
 

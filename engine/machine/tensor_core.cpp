@@ -80,6 +80,9 @@ Additions find_additions(Type a, ProductUnit unit) {
       break;
     case Type::E4M3:
     case Type::E5M2:
+    case Type::E3M2:
+    case Type::E2M3:
+    case Type::E2M1:
       inputs = Inputs::F8;
       break;
     default:

@@ -15,6 +15,11 @@ int least_exponent(Type type) {
       return -14;
     case Type::E4M3:
       return -6;
+    case Type::E3M2:
+      return -2;
+    case Type::E2M3:
+    case Type::E2M1:
+      return 0;
     default:
       return -126;
   }

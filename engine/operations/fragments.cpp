@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "operations/floats.hpp"
+#include "operations/small_floats.hpp"
 
 namespace simt::functional {
 
@@ -49,6 +50,16 @@ void expand_f8(const void* tile, Number* numbers) {
     for (uint32_t i = 0; i < 128; ++i)
       wide[i] = (codes[i] & 0x7f) == 0x7f ? std::bit_cast<float>(nan_f32) : wide[i] * 256.0f;
   convert<128>(wide, numbers);
+}
+
+/// In bytes; those of four bits in the middle of theirs (CUTLASS, mma_traits_sm120.hpp).
+template <class Format, class Number>
+void expand_small(const void* tile, Number* numbers) {
+  constexpr uint32_t shift = Format::bits == 4 ? 2 : 0;
+  uint8_t codes[128];
+  std::memcpy(codes, tile, sizeof codes);
+  for (uint32_t i = 0; i < 128; ++i)
+    numbers[i] = static_cast<Number>(small_float<Format>(uint32_t{codes[i]} >> shift));
 }
 
 template <class T>
@@ -98,6 +109,12 @@ Expand expansion(Type type) {
       return {expand_f8<true, double>, expand_f8<true, float>};
     case Type::E5M2:
       return {expand_f8<false, double>, expand_f8<false, float>};
+    case Type::E3M2:
+      return {expand_small<E3m2, double>, expand_small<E3m2, float>};
+    case Type::E2M3:
+      return {expand_small<E2m3, double>, expand_small<E2m3, float>};
+    case Type::E2M1:
+      return {expand_small<E2m1, double>, expand_small<E2m1, float>};
     case Type::S8:
       return {expand_bytes<int8_t>};
     case Type::U8:

@@ -26,12 +26,13 @@ void run_to_small(Context& c, const Op& op) {
       op.a, op.b);
 }
 
-template <class F>
+/// To: Half or Bfloat, which hold all numbers of F.
+template <class F, class To>
 void run_from_small(Context& c, const Op& op) {
   const bool relu = op.immediate != 0;
   const auto half = [relu](uint32_t code) {
     const float v = small_float<F>(code);
-    return uint32_t{Half::narrow_one(relu && std::signbit(v) ? 0.0f : v)};
+    return uint32_t{To::narrow_one(relu && std::signbit(v) ? 0.0f : v)};
   };
   map_lanes<uint32_t, uint32_t>(
       c, op.destination, [=](uint32_t pair) { return half(pair >> pair_shift<F>) << 16 | half(pair); }, op.a);
@@ -83,7 +84,8 @@ void run_from_scale(Context& c, const Op& op) {
 template <class F>
 Handler with_small(const SmallConversion& x, std::string_view format) {
   if (x.to == format) return x.from == "f32" ? run_to_small<F> : nullptr;
-  return x.from == format && x.to == "f16x2" ? run_from_small<F> : nullptr;
+  if (x.from != format) return nullptr;
+  return x.to == "f16x2" ? run_from_small<F, Half> : x.to == "bf16x2" ? run_from_small<F, Bfloat> : nullptr;
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ Semantics translate_i2f, translate_f2i, translate_f2ip, translate_frnd, translat
 Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_vhmnmx,
     translate_hsetp2, translate_hset2;
 // tensor.cpp
-Semantics translate_hmma, translate_qmma, translate_imma, translate_bmma, translate_dmma, translate_ldsm,
-    translate_stsm, translate_movm, translate_group_product, translate_warpgroup;
+Semantics translate_hmma, translate_qmma, translate_omma, translate_imma, translate_bmma, translate_dmma,
+    translate_ldsm, translate_stsm, translate_movm, translate_group_product, translate_warpgroup;
 // memory.cpp
 Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
 // atomics.cpp

@@ -1,8 +1,12 @@
 /// Tensor cores: HMMA, QMMA, IMMA, DMMA, BMMA, those of warpgroups, and moves of tiles: LDSM, STSM, MOVM.
 /// Registers hold matrices as in PTX.
+#include <algorithm>
+#include <tuple>
+
 #include "isa/tensor_shape.hpp"
 #include "operations/group_product.hpp"
 #include "operations/quad_pairs.hpp"
+#include "operations/scaled_product.hpp"
 #include "operations/tiles.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
@@ -63,12 +67,58 @@ void take_registers(Translation& t, RegisterProduct& product) {
         functional::sparsity_of(types.a, t.source(4), shape.k, static_cast<uint32_t>(t.integer(5)));
 }
 
-/// Types of A and B with 8 bits.
+/// Types of A and B with 4 to 8 bits.
 std::pair<Type, Type> take_small_types(Translation& t) {
-  static constexpr Type types[] = {Type::E4M3, Type::E5M2};
-  const int a = t.take_next_of({"E4M3", "E5M2"}), b = t.take_next_of({"E4M3", "E5M2"});
+  static constexpr Type types[] = {Type::E4M3, Type::E5M2, Type::E3M2, Type::E2M3, Type::E2M1};
+  const auto take = [&] { return t.take_next_of({"E4M3", "E5M2", "E3M2", "E2M3", "E2M1"}); };
+  const int a = take(), b = take();
   if (a < 0 || b < 0) t.unsupported("a type is missing");
   return {types[a], types[b]};
+}
+
+/// Splits what says in which byte and thread the scale factors of A are, and those of B, as ptxas packs it.
+void run_split_selection(Context& c, const Op& op) {
+  struct Part {
+    uint32_t shift, bits;
+  };
+  static constexpr Part parts[] = {{0, 2}, {2, 1}, {3, 2}, {5, 2}};
+  const uint32_t* word = row(c, op.a);
+  for (uint32_t k = 0; k < std::size(parts); ++k)
+    map_words(c, op.destination + k * place::register_bytes,
+              [=](uint32_t i) { return word[i] >> parts[k].shift & ((1u << parts[k].bits) - 1); });
+}
+
+/// QMMA.SF.16832.F32.type.type.E8, OMMA.SF.16864.F32.E2M1.E2M1.E8|UE4M3.4X d, a, b, c, scale factors of A and
+/// of B, UR.
+void translate_scaled_product(Translation& t, bool packed) {
+  functional::ScaledProductDetail p;
+  if (!t.take(packed ? "16864" : "16832") || !t.take("F32")) t.unsupported("its shape or type");
+  std::tie(p.a, p.b) = take_small_types(t);
+  const int factors = t.take_one_of({"E8", "UE4M3"});
+  p.exponents_only = factors == 0;
+  const bool four = t.take("4X");
+  if (factors < 0 || four == p.exponents_only || (four && !packed)) t.unsupported("its scale factors");
+  if (packed && (p.a != Type::E2M1 || p.b != Type::E2M1)) t.unsupported("its types");
+  p.k = packed ? 64 : 32;
+  p.scales = four ? 4 : packed ? 2 : 1;
+  p.addition = !packed ? functional::ScaledAddition::Window
+               : four  ? functional::ScaledAddition::FineGroups
+                       : functional::ScaledAddition::Groups;
+  const auto keep = [](const std::vector<Place>& from, auto& to) {
+    std::copy_n(from.begin(), to.size(), to.begin());
+  };
+  keep(rows_of(t.destination(0, 4), 4), p.d);
+  keep(sources(t, 1, 4), p.a_tiles);
+  keep(sources(t, 2, 2), p.b_tiles);
+  keep(sources(t, 3, 4), p.c);
+  const Place selection = t.source(6), split = t.scratch(4);
+  Op& parts = t.emit(run_split_selection);
+  parts.a = selection;
+  parts.destination = split;
+  p.scale_a = {t.source(4), split, split + place::register_bytes};
+  p.scale_b = {t.source(5), split + 2 * place::register_bytes, split + 3 * place::register_bytes};
+  t.emit(functional::run_scaled_product).destination = p.d[0];
+  t.detail<functional::ScaledProductDetail>() = p;
 }
 
 /// HMMA.884.F32|F16.F32|F16.STEPn d, a, b, c: the n-th two registers of Volta's m8n8k4. Only f32 sums of f16
@@ -115,8 +165,15 @@ void translate_hmma(Translation& t) {
   emit_product(t, std::move(product));
 }
 
-/// QMMA[.SP].shape.F32|F16.type.type d, a, b, c [, metadata, selector].
+/// OMMA.SF
+void translate_omma(Translation& t) {
+  if (!t.take("SF")) t.unsupported("without scale factors");
+  translate_scaled_product(t, true);
+}
+
+/// QMMA[.SP].shape.F32|F16.type.type d, a, b, c [, metadata, selector]; QMMA.SF.
 void translate_qmma(Translation& t) {
+  if (t.take("SF")) return translate_scaled_product(t, false);
   RegisterProduct product;
   product.shape = take_shape(t, {"16816", "16832", "16864"});
   const Type d = t.take_one_of({"F16", "F32"}, 0) == 1 ? Type::F32 : Type::F16;

@@ -58,17 +58,22 @@ def test_pairs_of_small_numbers(type_: str, shift: int, relu: str) -> None:
     assert found.tolist() == [code(u) << shift | code(x) for u, x in zip(upper, lower, strict=True)]
 
 
+@pytest.mark.parametrize("to", ["f16", "bf16"])
 @pytest.mark.parametrize(("type_", "shift"), [("e2m1", 4), ("e2m3", 8), ("e3m2", 8)])
-def test_small_numbers_as_f16(type_: str, shift: int) -> None:
+def test_small_numbers_as_halves(type_: str, shift: int, to: str) -> None:
     values = numbers_of(type_)
     pairs = np.array([i << shift | (i * 7 + 3) % len(values) for i in range(len(values))], np.uint16)
     if shift == 4:
-        body, register = "cvt.u8.u16 %e, %i0; cvt.rn.f16x2.e2m1x2 %o, %e;", ".reg .b8 %e;"
+        body, register = f"cvt.u8.u16 %e, %i0; cvt.rn.{to}x2.e2m1x2 %o, %e;", ".reg .b8 %e;"
     else:
-        body, register = f"cvt.rn.f16x2.{type_}x2 %o, %i0;", ""
-    found = per_lane(body, pairs, registers=register, target="100a").view(np.float16).reshape(-1, 2)
-    expected = [(values[(i * 7 + 3) % len(values)], values[i]) for i in range(len(values))]
-    np.testing.assert_array_equal(found, np.array(expected, np.float16))
+        body, register = f"cvt.rn.{to}x2.{type_}x2 %o, %i0;", ""
+    found = per_lane(body, pairs, registers=register, target="100a").view(np.uint16)
+    expected = np.array(
+        [(values[(i * 7 + 3) % len(values)], values[i]) for i in range(len(values))], np.float32
+    )
+    # A bf16 is the upper half of a float.
+    codes = expected.astype(np.float16).view(np.uint16) if to == "f16" else expected.view(np.uint32) >> 16
+    np.testing.assert_array_equal(found.reshape(-1, 2), codes)
 
 
 @pytest.mark.parametrize("finite", ["", ".satfinite"])

@@ -405,7 +405,6 @@ def test_accumulators_stay_while_other_registers_come_and_go() -> None:
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {d}, {b}, {b}, {c};",
         "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {d}, {a}, {a}, {c}, %lane, 2;",
         "mma.sp.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {d}, {a}, {a}, {c}, %lane, 0;",
-        "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {d}, {a}, {b}, {c};",
     ],
 )
 def test_what_does_not_exist_is_refused(instruction: str) -> None:

@@ -44,7 +44,7 @@ CASES = [(f"mma.sync.aligned.{form}", a, b, "", opcode) for form, a, b, opcode i
 def kernel(instruction: str, count_a: int, count_b: int, rest: str) -> str:
     """Words of each lane: A, B from 4 on, C from 8 on, metadata in 14; D replaces C."""
     halves = instruction.endswith(".f16")
-    floats = instruction.endswith(".f32")
+    floats = ".f32" in instruction[-10:]
     names = [f"f{k}" if floats else f"w{8 + k}" for k in range(2 if halves else 4)]
     type_ = "f32" if floats else "b32"
     lines = [".visible .entry k(.param .b64 words) { .reg .b32 w<16>, t; .reg .f32 f<4>; .reg .b64 p;"]
@@ -75,6 +75,47 @@ def test_same_bits(instruction: str, count_a: int, count_b: int, rest: str, opco
     for form in ("ptx", "sass"):
         found[form] = words.copy()
         Device(text, code=form).run("k", found[form], machine={"sm_version": sm})
+    np.testing.assert_array_equal(found["sass"], found["ptx"])
+    assert (found["ptx"][:, 8:10] != words[:, 8:10]).any()
+
+
+SMALL = [
+    ("kind::f8f6f4.m16n8k32.row.col.f32.e3m2.e2m1.f32", "", "QMMA.16832.F32.E3M2.E2M1"),
+    ("kind::f8f6f4.m16n8k32.row.col.f16.e2m3.e4m3.f16", "", "QMMA.16832.F16.E2M3.E4M3"),
+    *(
+        (
+            "kind::mxf8f6f4.block_scale.m16n8k32.row.col.f32.e2m1.e5m2.f32.ue8m0",
+            f", {{w14}}, {{{byte}, {thread}}}, {{w15}}, {{{3 - byte}, {byte}}}",
+            "QMMA.SF.16832.F32.E2M1.E5M2.E8",
+        )
+        for byte, thread in ((0, 0), (1, 1), (3, 1))
+    ),
+    (
+        "kind::mxf4.block_scale.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0",
+        ", {w14}, {2, 1}, {w15}, {0, 3}",
+        "OMMA.SF.16864.F32.E2M1.E2M1.E8",
+    ),
+    (
+        "kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3",
+        ", {w14}, {0, 1}, {w15}, {0, 2}",
+        "OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X",
+    ),
+]
+
+
+@pytest.mark.parametrize(("form", "rest", "opcode"), SMALL)
+def test_small_floats(form: str, rest: str, opcode: str) -> None:
+    text = HEADER.format(target="120a").replace("8.7", "9.0")
+    text += kernel(f"mma.sync.aligned.{form}", 4, 2, rest)
+    code = disassemble(Cubin.parse(machine_code(PtxModule.from_text(text, "k"), "sm_120a"), "k"))["k"]
+    assert [x.opcode for x in code if "MMA" in x.opcode] == [opcode]
+    words = np.random.default_rng(len(rest)).integers(0, 2**32, (32, 16), np.uint32)
+    words[:, 8:12] = np.arange(128, dtype=np.float32).reshape(32, 4).view(np.uint32)
+    words[:, 14:] = words[:, 14:] & 0x07070707 | 0x78787878  # finite factors
+    found = {}
+    for kind in ("ptx", "sass"):
+        found[kind] = words.copy()
+        Device(text, code=kind).run("k", found[kind], machine={"sm_version": 120})
     np.testing.assert_array_equal(found["sass"], found["ptx"])
     assert (found["ptx"][:, 8:10] != words[:, 8:10]).any()
 

@@ -62,6 +62,13 @@ void lower_matrix_product(Lowerer& l) {
   const Shape shape = shape_of(l);
   const Type d = l.type(0);
   const Type a = l.type(1) != Type::None ? l.type(1) : d != Type::None ? d : Type::F16;
+  if (l.has("block_scale") || l.has("kind::f8f6f4")) {
+    const std::string types = std::string(d == Type::F32 ? ".F32" : ".F16") + ".E4M3.E4M3";
+    l.one(shape.k == 32          ? "QMMA.16832" + types
+          : l.has("block_scale") ? "OMMA.SF.16864.F32.E2M1.E2M1"
+                                 : "QMMA.SP.16864" + types);
+    return;
+  }
   switch (a) {
     case Type::F64:
       l.one("DMMA.884");

@@ -1,5 +1,6 @@
 /// mma.sync and mma.sp: products of small matrices in a warp's registers.
 #include "operations/quad_pairs.hpp"
+#include "operations/scaled_product.hpp"
 #include "ptx/translation/instructions.hpp"
 #include "ptx/translation/matrix_operands.hpp"
 
@@ -8,8 +9,19 @@ namespace {
 
 using ptx::Type;
 
-/// Checks the shapes of mma.sync or mma.sp for each type, and the types of accumulators.
-void check(Translation& t, const MatrixShape& shape, bool sparse, const ProductTypes& types) {
+constexpr std::initializer_list<Type> small_types = {Type::E4M3, Type::E5M2, Type::E3M2, Type::E2M3,
+                                                     Type::E2M1};
+
+/// Checks the shapes of mma.sync or mma.sp for each type, and the types of accumulators. small: of
+/// .kind::f8f6f4.
+void check(Translation& t, const MatrixShape& shape, bool sparse, bool small, const ProductTypes& types) {
+  if (small) {
+    expect_shape(t, shape, {{16, 8, sparse ? 64u : 32u}});
+    expect_type(t, types.a, small_types);
+    expect_type(t, types.b, small_types);
+    expect_type(t, types.d, {Type::F16, Type::F32});
+    return expect_type(t, types.c, {types.d});
+  }
   const auto shapes = [&](std::initializer_list<MatrixShape> dense,
                           std::initializer_list<MatrixShape> halved) {
     expect_shape(t, shape, sparse ? halved : dense);
@@ -77,6 +89,52 @@ void translate_quad_pairs(Translation& t, bool a_by_column, bool b_by_column, Ty
   t.take_detail(std::move(bound.detail));
 }
 
+ScaleOperand take_scale(Translation& t, uint32_t index) {
+  const auto parts = take_registers(t, index, Type::B32, 1);
+  const ptx::Operand& selection = t.operand(index + 1);
+  if (selection.kind != ptx::OperandKind::Vector || selection.part_count != 2)
+    t.unsupported("operand " + std::to_string(index + 1) + " is not {byte, thread}");
+  return {parts[0], t.source(t.part(selection, 0), Type::U16), t.source(t.part(selection, 1), Type::U16)};
+}
+
+/// mma.kind.block_scale d, a, b, c, {scales of a}, {byte, thread}, {scales of b}, {byte, thread}.
+void translate_scaled(Translation& t, const MatrixShape& shape, bool mx8, bool nv) {
+  ScaledProductDetail p;
+  const int vector = t.take_one_of({"scale_vec::1X", "scale_vec::2X", "scale_vec::4X"});
+  if (vector < 0 && nv) t.unsupported("`.scale_vec::2X` or `.scale_vec::4X` is missing");
+  p.scales = vector >= 0 ? 1u << vector : mx8 ? 1 : 2;
+  const Type d = t.take_type(), a = t.take_type(), b = t.take_type(), c = t.take_type();
+  const int factors = t.take_one_of({"ue8m0", "ue4m3"});
+  if (factors < 0) t.unsupported("the type of the scale factors is missing");
+  p.exponents_only = factors == 0;
+  p.k = mx8 ? 32 : 64;
+  expect_shape(t, shape, {{16, 8, p.k}});
+  for (const Type type : {a, b}) mx8 ? expect_type(t, type, small_types) : expect_type(t, type, {Type::E2M1});
+  expect_type(t, d, {Type::F32});
+  expect_type(t, c, {Type::F32});
+  const bool known = mx8                ? p.scales == 1 && p.exponents_only
+                     : p.exponents_only ? p.scales == 2
+                                        : nv && p.scales == 4;
+  if (!known) t.unsupported("no such scale factors for this kind");
+  p.a = a;
+  p.b = b;
+  p.addition = mx8                ? ScaledAddition::Window
+               : p.exponents_only ? ScaledAddition::Groups
+                                  : ScaledAddition::FineGroups;
+  const auto keep = [](const std::vector<Place>& from, auto& to) {
+    std::copy_n(from.begin(), to.size(), to.begin());
+  };
+  keep(take_destinations(t, 0, Type::B32, 4), p.d);
+  keep(take_registers(t, 1, Type::B32, 4), p.a_tiles);
+  keep(take_registers(t, 2, Type::B32, 2), p.b_tiles);
+  keep(take_registers(t, 3, Type::B32, 4), p.c);
+  p.scale_a = take_scale(t, 4);
+  p.scale_b = take_scale(t, 6);
+  Op& op = t.emit(run_scaled_product, Control::Collective);
+  op.destination = p.d[0];
+  t.detail<ScaledProductDetail>() = p;
+}
+
 }  // namespace
 
 void translate_mma(Translation& t) {
@@ -84,8 +142,16 @@ void translate_mma(Translation& t) {
   t.take("aligned");
   // Ordered metadata are also valid for plain `.sp`.
   const bool sparse = t.take("sp") || t.take("sp::ordered_metadata");
+  const bool small = t.take("kind::f8f6f4");
+  const int scaled = t.take_one_of({"kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"});
   const MatrixShape shape = take_shape(t);
   const auto [a_by_column, b_by_column] = take_layouts(t);
+  if (scaled >= 0) {
+    if (sparse) t.unsupported("sparse matrices with scale factors");
+    if (!t.take("block_scale")) t.unsupported("`.block_scale` is missing");
+    if (a_by_column || !b_by_column) t.unsupported("A by rows and B by columns are expected");
+    return translate_scaled(t, shape, scaled == 0, scaled == 2);
+  }
   const bool saturate = t.take("satfinite");
   const Type d = t.take_type(), a = t.take_type(), b = t.take_type(), c = t.take_type();
   if (a == Type::F16 && !sparse && shape == MatrixShape{8, 8, 4}) {
@@ -100,7 +166,7 @@ void translate_mma(Translation& t) {
     expect_shape(t, shape, {{8, 8, 128}, {16, 8, 128}, {16, 8, 256}});
     return emit_bit_product(t, shape);
   }
-  check(t, shape, sparse, {d, a, b, c});
+  check(t, shape, sparse, small, {d, a, b, c});
   if (saturate && d != Type::S32) t.unsupported("`.satfinite` is for integers");
   emit_product(t, shape, {d, a, b, c}, saturate, {.sparse = sparse});
 }
