@@ -26,6 +26,10 @@ def issuing(n: int) -> dict[str, Any]:
     return {"warp_instructions": n, "stalls": stalls(long_scoreboard=8000) | {"selected": [n // 4] * 4}}
 
 
+def busiest(lookups: int) -> dict[str, Any]:
+    return {"spread": {"l2_slice": {"lookups": [0] * 15 + [lookups], "hits": [0] * 16}}}
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "figure"),
     [
@@ -37,6 +41,7 @@ def issuing(n: int) -> dict[str, Any]:
             "a row is opened every 10.0 sectors",
         ),
         ({"l2": cache_table(global_read={"hit": int(0.6 * L2)})}, "L2 bandwidth", "60%"),
+        (busiest(2400) | {"sm_active_cycles": 1}, "one L2 slice", "in 60% of the time, all of them in 3%"),
         (
             {"sm_active_cycles": SM // 2 - 1},
             "idle SMs",
@@ -68,11 +73,12 @@ def test_classes(changes: dict[str, Any], kind: str, figure: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"launch_latency": 2249},
+        busiest(0) | {"launch_latency": 2249},
         {"dram_bus_cycles": int(0.59 * DRAM)},
         {"dram_bus_cycles": int(0.59 * DRAM), "dram_pending_cycles": int(0.79 * DRAM)},
         {"dram_bus_cycles": int(0.29 * DRAM), "dram_pending_cycles": int(0.9 * DRAM)},
         {"l2": cache_table(global_read={"hit": int(0.6 * L2) - 1})},
+        busiest(2399),
         {"sm_active_cycles": SM // 2},
         {"shared_wavefronts": int(0.69 * SM)},
         issuing(int(0.69 * ISSUE)),

@@ -95,6 +95,13 @@ def bottleneck(launch: LaunchResult) -> Bottleneck:
     l2_busy = lookups / (m.l2_slices * body * m.l2_khz / m.core_khz)
     if l2_busy >= SATURATED:
         return Bottleneck("L2 bandwidth", f"the L2 slices serve a sector in {l2_busy:.0%} of the time")
+    busiest = max(launch.spread.get("l2_slice", {}).get("lookups", (0,))) / (body * m.l2_khz / m.core_khz)
+    if busiest >= SATURATED:
+        return Bottleneck(
+            "one L2 slice",
+            f"one of {m.l2_slices} L2 slices serves a sector in {busiest:.0%} of the time, all of them in "
+            f"{l2_busy:.0%}: few addresses get most of the accesses, such as atomics on one word",
+        )
 
     if _mixed(launch):
         return Bottleneck(
