@@ -7,6 +7,7 @@ import re
 from contextlib import nullcontext, suppress
 from typing import Any
 
+import numpy as np
 import pytest
 
 import simt
@@ -193,3 +194,15 @@ def test_an_instruction_of_machine_code_is_refused() -> None:
     pair = next(pair for pair in ALL if pair.name == REFUSED)
     with pytest.raises(ProgramFault, match="`simt check` does not follow this instruction in machine code"):
         pair.run(lambda: gpu_of(pair, "sass", check=True), False, False)
+
+
+def test_an_index_beyond_an_array_is_not_of_another_gpu() -> None:
+    """GPUs that do not see each other's memory have the same addresses."""
+    other = simt.GPU("a100", check=True)
+    held = other.array(np.zeros(1 << 20, np.int32))
+    gpu = simt.GPU("a100", check=True)
+    kernel = gpu.compile('extern "C" __global__ void k(int* y) { y[threadIdx.x] = 1; }').k
+    with pytest.raises(ProgramFault):
+        kernel[1, 128](gpu.zeros(100, np.int32))
+    assert [finding.kind for finding in gpu.findings()] == ["out-of-bounds"]
+    assert held.nbytes == 1 << 22

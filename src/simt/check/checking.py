@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from simt.run.faults import SourceText
 
 _PACKAGE = str(Path(__file__).parents[1])
+_NEAR = 256
+"""Bytes behind an allocation that are taken for an index beyond it, whoever has memory of that address."""
 _LEAST_POINTER = 1 << 20
 """Addresses below are offsets from a null pointer."""
 
@@ -222,7 +224,12 @@ class Checking:
             and address >> 32 not in (6, 7)
         ):
             return "host-pointer" if not self._is_of_other(address) else "wrong-gpu"
-        return "wrong-gpu" if self._is_of_other(address) else "out-of-bounds"
+        # Memories of GPUs that do not see each other have the same addresses.
+        own = any(
+            begin <= address < begin + size + max(size, _NEAR)
+            for begin, size, _, _ in gpu.memory.allocations()
+        )
+        return "wrong-gpu" if not own and self._is_of_other(address) else "out-of-bounds"
 
     def _is_of_other(self, address: int) -> bool:
         others = [gpu.memory.allocations() for gpu in self._gpus if gpu is not self._gpu()]
