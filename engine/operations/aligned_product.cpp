@@ -6,8 +6,6 @@ namespace simt::functional {
 
 using ptx::Type;
 
-namespace {
-
 int least_exponent(Type type) {
   switch (type) {
     case Type::F16:
@@ -24,8 +22,6 @@ int least_exponent(Type type) {
       return -126;
   }
 }
-
-}  // namespace
 
 AdditionForm addition_form(const ProductTypes& types, ProductUnit unit, bool sparse, uint32_t step) {
   return {.additions = find_additions(types.a, unit),

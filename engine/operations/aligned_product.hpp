@@ -9,6 +9,9 @@
 /// D = A B + C in tiles of fragments.hpp, added as a tensor core does.
 namespace simt::functional {
 
+/// Of a type's least normal number.
+int least_exponent(ptx::Type type);
+
 /// What decides how a product is added, besides the generation.
 struct AdditionForm {
   Additions additions{};

@@ -1,9 +1,11 @@
 #include "operations/scaled_product.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "machine/grid.hpp"
+#include "operations/aligned_product.hpp"
 #include "operations/small_floats.hpp"
 
 namespace simt::functional {
@@ -14,45 +16,19 @@ namespace {
 
 constexpr uint32_t most_k = 64, most_scales = 4, lanes_of_row = 4, columns = 8, rows = 2 * tile_rows;
 
-float number(uint32_t code, Type type) {
-  switch (type) {
-    case Type::E5M2:
-      return small_float<E5m2>(code);
-    case Type::E3M2:
-      return small_float<E3m2>(code);
-    case Type::E2M3:
-      return small_float<E2m3>(code);
-    case Type::E2M1:
-      return small_float<E2m1>(code);
-    default:
-      return small_float<E4m3>(code);
+/// Of eight rows of A or columns of B, which are in two tiles. packed: eight numbers of four bits in a word.
+void read_rows(const Context& c, const Place (&tiles)[2], bool packed, Type type, float (*out)[most_k]) {
+  const uint32_t columns_of_tile = packed ? 32 : 16;
+  for (uint32_t t = 0; t < 2; ++t) {
+    const auto* words = c.lanes<const uint32_t>(tiles[t]);
+    float tile[tile_rows * max_tile_columns];
+    if (packed)
+      for (uint32_t i = 0; i < std::size(tile); ++i) tile[i] = small_float<E2m1>(words[i / 8] >> i % 8 * 4);
+    else
+      expansion(type)(words, tile);
+    for (uint32_t row = 0; row < tile_rows; ++row)
+      std::copy_n(tile + row * columns_of_tile, columns_of_tile, out[row] + t * columns_of_tile);
   }
-}
-
-int least_exponent(Type type) {
-  switch (type) {
-    case Type::E5M2:
-      return -14;
-    case Type::E4M3:
-      return -6;
-    case Type::E3M2:
-      return -2;
-    default:
-      return 0;
-  }
-}
-
-/// Of a row of A or a column of B, whose k elements are in `row` of two tiles.
-void read_row(const Context& c, const Place (&tiles)[2], uint32_t row, uint32_t k, Type type, float* out) {
-  const uint32_t bits = k == most_k ? 4 : 8, each = 32 / bits;
-  // Four bits in a byte are in its middle.
-  const uint32_t shift = bits == 8 && type == Type::E2M1 ? 2 : 0;
-  for (const Place tile : tiles)
-    for (uint32_t quarter = 0; quarter < lanes_of_row; ++quarter) {
-      const uint32_t word = c.lanes<const uint32_t>(tile)[lanes_of_row * row + quarter];
-      for (uint32_t i = 0; i < each; ++i)
-        *out++ = number((word >> bits * i & ((1u << bits) - 1)) >> shift, type);
-    }
 }
 
 struct Selection {
@@ -84,15 +60,16 @@ void run_scaled_product(Context& c, const Op& op) {
   const Selection of_a = selection(c, d.scale_a, d.scales, 2), of_b = selection(c, d.scale_b, d.scales, 4);
   float a[rows][most_k], b[columns][most_k];
   ScaleFactor scales_a[rows][most_scales], scales_b[columns][most_scales];
+  const bool packed = d.k == most_k;
+  for (uint32_t lower = 0; lower < 2; ++lower)
+    read_rows(c, {d.a_tiles[lower], d.a_tiles[2 + lower]}, packed, d.a, a + lower * tile_rows);
+  read_rows(c, {d.b_tiles[0], d.b_tiles[1]}, packed, d.b, b);
   for (uint32_t m = 0; m < rows; ++m) {
     const uint32_t lower = m / tile_rows, row = m % tile_rows;
-    read_row(c, {d.a_tiles[lower], d.a_tiles[2 + lower]}, row, d.k, d.a, a[m]);
     read_scales(c, d, d.scale_a, lanes_of_row * row + 2 * of_a.thread + lower, of_a.byte, scales_a[m]);
   }
-  for (uint32_t n = 0; n < columns; ++n) {
-    read_row(c, {d.b_tiles[0], d.b_tiles[1]}, n, d.k, d.b, b[n]);
+  for (uint32_t n = 0; n < columns; ++n)
     read_scales(c, d, d.scale_b, lanes_of_row * n + of_b.thread, of_b.byte, scales_b[n]);
-  }
   const bool exact = c.grid->machine().tensor_core == TensorCore::Exact;
   const BlockScaledSum sum({.k = d.k,
                             .scales = d.scales,
