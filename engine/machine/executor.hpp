@@ -95,6 +95,8 @@ class Executor {
     uint32_t common = UINT32_MAX;  ///< pc of a convergence_in_common_code
     bool complete = false;         ///< all whom they wait for are here, or wait in turn for them elsewhere
   };
+  /// The lanes that a converging split with the lanes `lanes` waits for.
+  uint32_t awaited_by(const Warp::Split& split, uint32_t lanes) const;
   Convergence convergence(const Warp::Split& split, uint32_t mask) const;
   /// Whether all lanes wait for others at BSYNCs, and the split is at the one that the fewest name: it need
   /// not wait for those who wait for it elsewhere. ptxas lets lanes leave the region of a BSYNC by a table of

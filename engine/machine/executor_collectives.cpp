@@ -134,13 +134,14 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   warp.go_to(next);
 }
 
+uint32_t Executor::awaited_by(const Warp::Split& split, uint32_t lanes) const {
+  return context_.lanes<const uint32_t>(code_[split.pc].member_mask)[std::countr_zero(lanes)];
+}
+
 Executor::Convergence Executor::convergence(const Warp::Split& split, uint32_t mask) const {
   const Warp& warp = *warp_;
-  const auto members_of = [&](const Warp::Split& s, uint32_t lanes) {
-    return context_.lanes<const uint32_t>(code_[s.pc].member_mask)[std::countr_zero(lanes)];
-  };
   const auto place_of = [&](const Warp::Split& s) { return std::max(code_[s.pc].immediate, int64_t{0}); };
-  const uint32_t members = members_of(split, mask);
+  const uint32_t members = awaited_by(split, mask);
   const int64_t place = place_of(split);
   Convergence found;
   found.here = mask;
@@ -150,7 +151,7 @@ Executor::Convergence Executor::convergence(const Warp::Split& split, uint32_t m
     if (s.state == Warp::State::Convergence && (s.waiting & members)) {
       if (place_of(s) == place)
         found.here |= s.waiting;
-      else if (place_of(s) == 0 && (members_of(s, s.waiting) & mask))
+      else if (place_of(s) == 0 && (awaited_by(s, s.waiting) & mask))
         gone |= s.waiting;
       if (found.common == UINT32_MAX && code_[s.pc].immediate == convergence_in_common_code)
         found.common = s.pc;
@@ -165,16 +166,13 @@ Executor::Convergence Executor::convergence(const Warp::Split& split, uint32_t m
 }
 
 bool Executor::breaks_circle(const Warp::Split& split, uint32_t mask) const {
-  const auto members_of = [&](const Warp::Split& s, uint32_t lanes) {
-    return context_.lanes<const uint32_t>(code_[s.pc].member_mask)[std::countr_zero(lanes)];
-  };
   if (code_[split.pc].immediate <= 0) return false;
-  const uint32_t members = members_of(split, mask);
+  const uint32_t members = awaited_by(split, mask);
   uint32_t accounted = mask;
   for (const Warp::Split& s : warp_->splits()) {
     if (&s == &split) continue;
     if (s.state != Warp::State::Convergence) return false;
-    const uint32_t others = members_of(s, s.waiting);
+    const uint32_t others = awaited_by(s, s.waiting);
     const bool meets = code_[s.pc].immediate == code_[split.pc].immediate;
     if (std::popcount(others) < std::popcount(members)) return false;  // it goes on first
     if (meets || (others & mask)) accounted |= s.waiting;
