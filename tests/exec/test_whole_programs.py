@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from simt.cli.run import app
-from simt.cuda.nvcc import find_nvcc
+from simt.cuda.nvcc import compiled_program, find_nvcc
 from simt.errors import LaunchError, SimtError, ToolkitError
 from simt.explain import explain
 from simt.program import is_whole, script_of
@@ -105,14 +105,27 @@ def test_without_nvcc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_what_would_help_one(toolkit: Path, tmp_path: Path) -> None:
-    """Atomics on one word are all that its second launch waits for; the first is not explained."""
+    """Atomics on one word are all that its second launch waits for; the first is not explained. The same of
+    the executable file, and of a command that starts it.
+    """
     source = tmp_path / "sum.cu"
-    source.write_text(
-        PROGRAM.replace("sum<<<4", "sum<<<1, 32>>>(x, out, 0); sum<<<60").replace("atoi(argv[1])", "999")
-    )
-    found = explain(source, "gtx1650", causes=["atomics", "barriers", "divergence"])
+    text = PROGRAM.replace("sum<<<4", "sum<<<1, 32>>>(x, out, 0); sum<<<60").replace("argc - 1", "argc - 2")
+    source.write_text(text)
+    causes = ["atomics", "barriers", "divergence"]
+    found = explain(source, "gtx1650", arguments=["999"], causes=causes)
     assert found.launch.id == 2 and [gain.cause.name for gain in found.gains] == ["atomics"]
     assert found.gains[0].speedup > 1.1 and found.gains[0].cycles < found.launch.cycles
-    source.write_text(PROGRAM.replace("atoi(argv[1])", "999").replace("argc - 1", "3"))
-    with pytest.raises(SimtError, match="it ended with status 3"):
-        explain(source, "gtx1650")
+    with compiled_program(source, 75) as program:
+        for target, arguments in ((program, ["999"]), ("env", [str(program), "999"])):
+            again = explain(target, "gtx1650", arguments=arguments, causes=causes)
+            assert [gain.cycles for gain in again.gains] == [gain.cycles for gain in found.gains]
+    with pytest.raises(SimtError, match="it ended with status 1"):
+        explain(source, "gtx1650", arguments=["999", "5"])
+
+
+def test_arguments_are_of_programs_that_take_them(tmp_path: Path) -> None:
+    for target in ("saxpy", tmp_path / "kernelslist.g", lambda gpu: None):
+        with pytest.raises(SimtError, match=r"takes no arguments \('5'\)"):
+            explain(target, arguments=["5"])
+    with pytest.raises(LaunchError, match="there is no such file, example or workload"):
+        explain("no-such-command", arguments=["5"])

@@ -25,7 +25,8 @@ EXAMPLES = """\b
 Examples:
   simt explain bank_conflicts --gpu a100       a ready example
   simt explain program.py --launch 3 -o why.html
-  simt explain program.cu --gpu h100           with its own main: compiled, and executed for each cause
+  simt explain program.cu --gpu h100 1024      with its own main: compiled, and executed for each cause
+  simt explain -- python train.py --steps 2    any command, as by simt exec; also an executable file
   simt explain out                             what `simt run --output out` saved; its program is run again
   simt explain traces/kernelslist.g --gpu qv100
   simt explain kernel.cu --cause "bank conflicts" --cause barriers --json -
@@ -56,9 +57,16 @@ def explain(
         typer.Argument(
             metavar="RESULT|PROGRAM",
             autocompletion=completion.programs,
-            help="A saved Result, a program, an example, a workload, a trace.",
+            help="A saved Result, a program, an example, a workload, a trace, an executable file.",
         ),
     ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Arguments of a .cu program with its own main or of an executable file; after -- if they "
+            "begin with -."
+        ),
+    ] = None,
     gpu: Annotated[
         str | None,
         typer.Option(
@@ -107,14 +115,16 @@ def explain(
         any((target / name).exists() for name in ("result.json", "result.journal"))
         or target.suffix == ".json"
     )
-    if of_result and (gpu or set_ or driver or size):
+    if of_result and (gpu or set_ or driver or size or arguments):
         raise SimtError(
-            f"{target}: a Result has its GPU and program: leave out --gpu, --set, --driver and --size"
+            f"{target}: a Result has its GPU and program: leave out --gpu, --set, --driver, --size and "
+            "arguments"
         )
     with ending_by_signals(), _printing_to_stderr():
         found = explained(
             Result.load(target) if of_result else target,
             gpu or DEFAULT_GPU,
+            arguments=arguments or (),
             launch=launch,
             set=set_,
             code="sass" if code == "sass" else "ptx",

@@ -6,8 +6,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ def explain(
     target: Result | str | os.PathLike[str] | Program,
     gpu: str | os.PathLike[str] | Spec = DEFAULT_GPU,
     *,
+    arguments: Sequence[str] = (),
     launch: int | None = None,
     run: Program | None = None,
     set: Mapping[str, Any] | Iterable[str] | None = None,
@@ -52,8 +54,9 @@ def explain(
     waits for whom, and the gain of removing each cause, found by simulating the launch again without it.
 
     target: a Result; or a program, example or workload as for `simt run`, a trace, or a function of a GPU.
-        A program with its own `main` is executed once for each cause that a value of the specification
-        removes.
+        A program with its own `main` (`.cu`), an executable file and a command are executed as by `simt
+        exec`, once for each cause that a value of the specification removes.
+    arguments: of a program with its own `main`, an executable file or a command.
     gpu, set, code: where a target that is no Result is simulated. driver, size: of a program, as for `simt
     run`.
     launch: its id; None: the longest.
@@ -67,7 +70,7 @@ def explain(
     wanted = [c for c in CAUSES if causes is None or c.name in causes]
     with contextlib.ExitStack() as held:
         subject = _subject(
-            target, gpu, override_texts(set), code, run, driver, size, threads, bool(wanted), held
+            target, arguments, gpu, override_texts(set), code, run, driver, size, threads, bool(wanted), held
         )
         return _explained(subject, launch, wanted, report or (lambda _: None))
 
@@ -109,8 +112,8 @@ def _of_id(result: Result, launch: int) -> LaunchResult:
 
 @dataclass
 class _Subject:
-    """What is explained. run: executes it again; trace: its trace, if it is one. execute: of a program with
-    its own `main`, runs it with these overrides, and one of its launches or all with timing.
+    """What is explained. run: executes it again; trace: its trace, if it is one. execute: of a process, runs
+    it with these overrides, and one of its launches or all with timing.
     """
 
     result: Result
@@ -131,6 +134,7 @@ class _Subject:
 
 def _subject(
     target: Result | str | os.PathLike[str] | Program,
+    arguments: Sequence[str],
     gpu: str | os.PathLike[str] | Spec,
     overrides: dict[str, Any],
     code: Code,
@@ -141,6 +145,15 @@ def _subject(
     simulates: bool,
     held: contextlib.ExitStack,
 ) -> _Subject:
+    path = None if isinstance(target, Result) or callable(target) else Path(target)
+    command = path is not None and _is_command(path, arguments)
+    found = None if path is None or command else find_program(path)
+    whole = isinstance(found, Path) and is_whole(found, driver)
+    if arguments and not (command or whole):
+        raise SimtError(
+            f"{target if path else 'a Result or a function'}: takes no arguments ({arguments[0]!r}); a .cu "
+            "program with its own main, an executable file and a command do"
+        )
     if isinstance(target, Result):
         return _of_result(target, run, threads, simulates)
     spec = load_spec(gpu, overrides)
@@ -148,14 +161,13 @@ def _subject(
         return _Subject(
             _timed(target, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, target
         )
-    path = Path(target)
-    found = find_program(path)
+    assert path is not None
+    if command or whole:
+        execute = _executing(path, arguments, spec, code, threads, held)
+        return _Subject(execute(overrides, None), spec, overrides, gpu, code, threads, execute=execute)
     if found is None:
         result = simulate(path, gpu=gpu, set=overrides, threads=threads)
         return _Subject(result, spec, overrides, gpu, code, threads, trace=path)
-    if isinstance(found, Path) and is_whole(found, driver):
-        execute = _executing(found, spec, code, threads, held)
-        return _Subject(execute(overrides, None), spec, overrides, gpu, code, threads, execute=execute)
 
     def again(device: GPU) -> None:
         run_program(found, device, driver, size)
@@ -163,21 +175,38 @@ def _subject(
     return _Subject(_timed(again, gpu, overrides, code, threads), spec, overrides, gpu, code, threads, again)
 
 
+def _is_command(path: Path, arguments: Sequence[str]) -> bool:
+    """Whether this is an executable file, or the name of one that the shell would find, with arguments."""
+    if path.suffix in SUFFIXES:
+        return False
+    if path.is_file():
+        return os.access(path, os.X_OK)
+    return bool(arguments) and not path.exists() and shutil.which(path) is not None
+
+
 def _executing(
-    path: Path, spec: Spec, code: Code, threads: int, held: contextlib.ExitStack
+    path: Path,
+    arguments: Sequence[str],
+    spec: Spec,
+    code: Code,
+    threads: int,
+    held: contextlib.ExitStack,
 ) -> Callable[[Mapping[str, Any], int | None], Result]:
-    """Compiles a program with its own `main`; what it is compiled to exists until `held` ends."""
+    """Runs a program as by `simt exec`; what a source file is compiled to exists until `held` ends."""
     from simt.cuda.nvcc import LEAST_ARCH, compiled_program
     from simt.exec import run
 
-    arch = max(spec.sm_version, LEAST_ARCH)
-    program = held.enter_context(compiled_program(path, arch))
-    newer = {"sm_version": str(arch)} if arch != spec.sm_version and code == "ptx" else {}
+    program, newer = path, dict[str, str]()
+    if path.suffix == ".cu":
+        arch = max(spec.sm_version, LEAST_ARCH)
+        program = held.enter_context(compiled_program(path, arch))
+        if arch != spec.sm_version and code == "ptx":
+            newer["sm_version"] = str(arch)
 
     def execute(overrides: Mapping[str, Any], launch: int | None) -> Result:
         region = None if launch is None else str(launch)
         ended = run(
-            [program],
+            [program, *arguments],
             gpu=spec,
             set={**overrides, **newer},
             code=code,
@@ -189,7 +218,7 @@ def _executing(
             raise SimtError(
                 f"{path}: it ended with status {ended.status}, after {len(ended.results)} Results"
             )
-        return ended.results[0]
+        return max(ended.results, key=lambda result: result.totals.cycles)
 
     return execute
 
@@ -308,7 +337,7 @@ def _gains(
                 overrides, of = {}, _record(subject, folder / "without.simt", **cause.recorded)
             elif overrides is None:
                 if cause.recorded:
-                    what = "a program with its own `main`" if subject.execute else "a trace"
+                    what = "a program in a process of its own" if subject.execute else "a trace"
                     notes.append(f"{cause.name}: cannot be removed from {what}; explain its kernel")
                 continue
             report(f"simulating without {cause.name}")
