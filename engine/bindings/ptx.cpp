@@ -352,6 +352,9 @@ python::PtxAllocation allocation(const ptx::Module& module, size_t function) {
 
 void bind_ptx(nb::module_& m) {
   m.def(
+      "is_library", [](const std::string& path) { return ptx::is_library(path); }, "path"_a,
+      "Whether a source is of a CUDA toolkit or an installed Python package, by its path.");
+  m.def(
       "instruction_table",
       []() -> nb::typed<nb::list, python::PtxTableRow> {
         return list_of(instructions::ptx_table(), [](const auto* row) { return row_dict(*row); });

@@ -15,7 +15,6 @@
 #include "check/concurrency.hpp"
 #include "check/finding.hpp"
 #include "check/history.hpp"
-#include "check/inlined_calls.hpp"
 #include "check/knowledge.hpp"
 #include "check/shadow.hpp"
 #include "check/validity.hpp"
@@ -140,7 +139,6 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
     std::vector<uint8_t> watched;
     std::vector<std::unique_ptr<Flow>> flows;  ///< by Op, made when they are needed
     std::set<uint32_t> racing;                 ///< Ops whose reads race
-    std::map<uint32_t, Call> calls;            ///< by Op that findings name
   };
   /// Where a value was loaded that nobody has written.
   struct Source {
@@ -391,7 +389,6 @@ class Checker final : public functional::Observer, public functional::MemoryWatc
   Moment here(uint32_t op) const {
     return {.cta = cta_->index, .op = op, .warp = static_cast<uint16_t>(warp_->number)};
   }
-  const Call& call_of(uint32_t op) const;
   Access describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const;
   void name_memory(Access& access, uint64_t generic) const;
   void add(Finding finding, uint32_t load = UINT32_MAX);

@@ -138,10 +138,8 @@ void Checker::require_whole(Cta& cta, const std::vector<Arrival>& all, const std
   const functional::Program& program = grid_->program();
   const auto place_of = [&](uint32_t op) {
     const functional::InstructionPlace at = program.where(op);
-    const Call& call = call_of(op);
-    return call.line        ? std::pair(call.file, uint64_t{call.line})
-           : at.source_line ? std::pair(std::string(at.file), uint64_t{at.source_line})
-                            : std::pair(at.position, uint64_t{0});
+    return at.source_line ? std::pair(std::string(at.file), uint64_t{at.source_line})
+                          : std::pair(at.position, uint64_t{0});
   };
   const auto there = [&](const Arrival& a) {
     Moment m;

@@ -123,13 +123,6 @@ void Checker::settle_reads(Undecided undecided) {
   doubtful_ = std::move(kept);
 }
 
-/// The call, in the file of the kernel, of what is inlined at an Op from another file.
-const Call& Checker::call_of(uint32_t op) const {
-  const auto [at, is_new] = running_->calls.try_emplace(op);
-  if (is_new) at->second = inlined_call(grid_->program(), op);
-  return at->second;
-}
-
 Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_t address) const {
   const functional::Program& program = grid_->program();
   const functional::InstructionPlace place = program.where(m.op);
@@ -140,11 +133,7 @@ Access Checker::describe(const Moment& m, uint32_t lane, uint8_t manner, uint64_
   if (manner & Later) a.what = "asynchronous " + a.what;
   a.file = std::string(place.file);
   a.line = place.source_line;
-  if (const Call& call = call_of(m.op); call.line) {
-    a.inner = a.file + ":" + std::to_string(a.line);
-    a.file = call.file;
-    a.line = call.line;
-  }
+  if (place.inner_line) a.inner = std::string(place.inner_file) + ":" + std::to_string(place.inner_line);
   a.position = place.position;
   a.instruction = program.text(m.op);
   a.thread = {thread % block[0], thread / block[0] % block[1], thread / block[0] / block[1]};

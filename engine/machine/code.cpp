@@ -27,10 +27,13 @@ InstructionPlace Program::where(uint32_t op) const {
             line.source_line};
   }
   const ptx::Instruction& at = instruction(op);
-  const ptx::Location& location = module.locations[at.location];
-  InstructionPlace place{module.name + ":" + std::to_string(at.line), at.line, {}, location.line};
-  for (const auto& [number, name] : module.files)
-    if (number == location.file) place.file = name;
+  const ptx::Location &own = module.own_location(at.location), &inner = module.locations[at.location];
+  InstructionPlace place{module.name + ":" + std::to_string(at.line), at.line, module.file(own.file),
+                         own.line};
+  if (&own != &inner) {
+    place.inner_file = module.file(inner.file);
+    place.inner_line = inner.line;
+  }
   return place;
 }
 

@@ -108,6 +108,8 @@ struct InstructionPlace {
   uint32_t line = 0;         ///< of PTX; 0 for machine code
   std::string_view file;     ///< of the source; empty if it is not known
   uint32_t source_line = 0;  ///< in that file
+  std::string_view inner_file;  ///< of the library code of PTX that is inlined there; else empty
+  uint32_t inner_line = 0;      ///< in that file
 };
 
 /// Constant banks of machine code: what the compiler and the program's variables put there, and where a

@@ -80,6 +80,26 @@ std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters)
   return offsets;
 }
 
+std::string_view Module::file(uint32_t number) const {
+  for (const auto& [known, path] : files)
+    if (known == number) return path;
+  return {};
+}
+
+const Location& Module::own_location(uint32_t location) const {
+  uint32_t at = location;
+  while (at && is_library(file(locations[at].file))) at = locations[at].call;
+  return locations[at ? at : location];
+}
+
+bool is_library(std::string_view path) {
+  for (const std::string_view folder : {"/site-packages/", "/dist-packages/", "/cuda/include/"})
+    if (path.find(folder) != std::string_view::npos) return true;
+  // /usr/local/cuda-13.0/targets/x86_64-linux/include/, .../nvidia/cu13/bin/../include/
+  const size_t cuda = std::min(path.find("/cuda-"), path.find("/nvidia/cu"));
+  return cuda != std::string_view::npos && path.find("/include/", cuda) != std::string_view::npos;
+}
+
 std::string line_text(const Module& module, uint32_t line) {
   const std::string& text = *module.text;
   size_t begin = 0;

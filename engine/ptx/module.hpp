@@ -212,6 +212,7 @@ struct Function {
 
 struct Location {
   uint32_t file = 0, line = 0, column = 0;  ///< of .loc
+  uint32_t call = 0;  ///< index of the call where its function is inlined; 0 if it is not
 };
 
 struct Module {
@@ -227,7 +228,16 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;  ///< one per name: a definition replaces declarations
   std::vector<std::pair<std::string_view, std::string_view>> aliases;  ///< .alias: name, function
+
+  /// The path of a file; empty if there is none of this number.
+  std::string_view file(uint32_t number) const;
+  /// Where the program itself calls library code that is inlined at a location; the location if it is of no
+  /// library, or of one throughout.
+  const Location& own_location(uint32_t location) const;
 };
+
+/// Whether a source is of a CUDA toolkit or an installed Python package, by its path.
+bool is_library(std::string_view path);
 
 /// The offset of each kernel parameter in the parameter buffer: in order, each aligned.
 std::vector<uint64_t> parameter_offsets(const std::vector<Variable>& parameters);

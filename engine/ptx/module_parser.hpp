@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,6 +101,7 @@ class Parser {
   void parse_file();
 
   void parse_location();
+  uint32_t location_of(const std::array<uint32_t, 3>& place);
 
   void parse_section();
 
@@ -266,6 +268,8 @@ class Parser {
   uint32_t mnemonic_ = 0;        ///< of the current instruction
   Names names_ = Names::Values;  ///< likewise
   uint32_t location_ = 0;
+  std::map<std::array<uint32_t, 3>, uint32_t>
+      places_;  ///< locations of the function by file, line and column
 };
 
 }  // namespace simt::ptx

@@ -90,6 +90,7 @@ void Parser::parse_function(bool entry, Linkage linkage) {
   function.entry = entry;
   function.linkage = linkage;
   location_ = 0;
+  places_.clear();
   pending_.clear();
   while (lexer_->peek() == '.') {
     const char* const start = lexer_->position();

@@ -161,3 +161,55 @@ $end:
     assert after == ["BRA", "IMAD.WIDE", *["IADD3"] * 4, "STG.E.128", "EXIT"]
     waits = [line.stalled.get("long_scoreboard", 0) > 0 for line in lines][-8:]
     assert waits == [False, False, True, *[False] * 5]
+
+
+INLINED = """.version 7.1
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p) {
+  .reg .u64 %rd<2>;
+  .reg .u32 %r<5>;
+  .loc 1 9 1
+  ld.param.u64 %rd1, [p];
+  .loc 1 20 3
+  .loc 3 5 2, function_name $name, inlined_at 1 20 3
+  ld.global.u32 %r1, [%rd1];
+  .loc 2 7 1, function_name $name, inlined_at 3 5 2
+  ld.global.u32 %r2, [%rd1+4];
+  .loc 4 8 1, function_name $name, inlined_at 2 7 1
+  ld.global.u32 %r3, [%rd1+8];
+  .loc 1 30 3
+  .loc 2 7 1, function_name $name, inlined_at 1 30 3
+  ld.global.u32 %r4, [%rd1+12];
+  .loc 2 6 1
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+.file 1 "/home/me/kernel.cu"
+.file 2 "/x/site-packages/nvidia/cu13/bin/../include/atomic.hpp"
+.file 3 "/home/me/mine.cuh"
+.file 4 "/usr/local/cuda-13.0/targets/x86_64-linux/include/inner.hpp"
+.section .debug_str
+{
+$name:
+.b8 102, 0
+}
+"""
+
+
+def test_library_code_is_at_the_line_that_calls_it() -> None:
+    """The nearest call that is not of a library: also through two of them; code of a header of one's own, and
+    library code that nothing calls, stay where they are.
+    """
+    gpu = GPU("a100", code="ptx", set={"sm.count": 1})
+    gpu.load(INLINED).k[1, 32](np.zeros(4, np.int32))
+    (launch,) = gpu.launches
+    named = zip(launch.pc["ptx"], launch.pc["source_file"], launch.pc["source_line"], strict=True)
+    places = {text.split(";")[0]: (file, line) for text, file, line in named if "global" in text}
+    assert list(places.values()) == [
+        ("/home/me/mine.cuh", 5),
+        ("/home/me/mine.cuh", 5),
+        ("/home/me/mine.cuh", 5),
+        ("/home/me/kernel.cu", 30),
+        ("/x/site-packages/nvidia/cu13/bin/../include/atomic.hpp", 6),
+    ]

@@ -109,7 +109,7 @@ def test_operands_are_split_outside_brackets() -> None:
     ]  # fmt: skip
 
 
-def test_lines_of_inlined_functions_are_the_innermost() -> None:
+def test_lines_of_inlined_functions_are_the_innermost_of_the_program() -> None:
     text = """
 \t.section\t.text.f,"ax",@progbits
 \t//## File "a.h", line 3 inlined at "a.cu", line 9
@@ -118,8 +118,18 @@ def test_lines_of_inlined_functions_are_the_innermost() -> None:
         /*0010*/                   EXIT ;
 \t//## File "a.cu", line 12
         /*0020*/                   NOP ;
+\t//## File "/x/site-packages/inner.h", line 1 inlined at "/x/site-packages/outer.h", line 2
+\t//## File "/x/site-packages/outer.h", line 2 inlined at "a.h", line 5
+\t//## File "a.h", line 5 inlined at "a.cu", line 20
+\t//## File "a.cu", line 20
+        /*0030*/                   NOP ;
+\t//## File "/x/site-packages/inner.h", line 1
+        /*0040*/                   NOP ;
 """
-    places = {0: ("a.h", 3), 16: ("a.h", 3), 32: ("a.cu", 12)}
+    places = {
+        0: ("a.h", 3), 16: ("a.h", 3), 32: ("a.cu", 12), 48: ("a.h", 5),
+        64: ("/x/site-packages/inner.h", 1),
+    }  # fmt: skip
     assert _lines(text) == {("f", address): place for address, place in places.items()}
 
 

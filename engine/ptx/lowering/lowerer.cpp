@@ -305,7 +305,7 @@ void Lowerer::lower_instruction(uint32_t i, uint32_t op, uint32_t op_end) {
   begin();
   instruction_ = &function_->instructions[i];
   mnemonic_ = &mnemonic(i);
-  line_ = program_.module.locations[instruction_->location].line;
+  line_ = program_.module.own_location(instruction_->location).line;
   reads_ = places(accesses_[i].reads);
   writes_ = places(accesses_[i].writes);
   // Machine code lists addresses and values first; PTX's guard precedes them in reads_.

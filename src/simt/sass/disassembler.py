@@ -17,18 +17,19 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from simt._engine import is_library
 from simt.cache import cache_directory, used, write_whole
 from simt.errors import SassError, ToolkitError
 from simt.extras import install
 from simt.sass.control import Control
 from simt.sass.cubin import INSTRUCTION_BYTES, Cubin
 
-_CACHE_VERSION = 4
+_CACHE_VERSION = 5
 # Turing's instructions are Volta's and more, in the same encoding, which nvdisasm of CUDA 13 does not decode
 # under Volta's name. That it reads them rightly is shown by what they compute: tests/sass/test_volta.py.
 _VOLTA, _TURING = ("sm_70", "sm_72"), "sm_75"
 _TIME_LIMIT = 300  # seconds
-_LINE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)(?P<inlined> inlined at .*)?')
+_LINE = re.compile(r'^\s*//## File "(?P<file>[^"]*)", line (?P<line>\d+)')
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(?P<name>[^,\s]+)")
 _LINES_IN_JSON = (13, 5)  # from this release on, where the code has any
 _ADDRESS = re.compile(r"^\s*/\*(?P<address>[0-9a-f]{4,})\*/\s")
@@ -102,8 +103,9 @@ def _decoded(tool: Path, name: str, data: bytes) -> dict[str, list[list[Any]]]:
             lines: dict[tuple[str, int], tuple[str, int]] = {}
             if tables:
                 lines = _lines_of_json(sections, tables[0])
-            elif wanted and _release(tool) < _LINES_IN_JSON:
-                lines = _lines(_run(tool, name, *wanted, "-c", str(file)))
+            inlined = any(is_library(source) for source, _ in set(lines.values()))
+            if inlined or (wanted and _release(tool) < _LINES_IN_JSON):
+                lines = _lines(_run(tool, name, "-gi", "-c", str(file)))
             return {
                 section["function-name"]: [
                     [
@@ -158,20 +160,21 @@ def _lines_of_json(sections: list[Any], table: Any) -> dict[tuple[str, int], tup
 
 
 def _lines(text: str) -> dict[tuple[str, int], tuple[str, int]]:
-    """File and line by kernel and address, from the comments of `nvdisasm -g`: of an inlined function, the
-    innermost place."""
+    """File and line by kernel and address, from the comments of `nvdisasm -gi`: the innermost place that is
+    not of a library, if there is one.
+    """
     found = {}
-    kernel, place, innermost = "", ("", 0), True
+    kernel, places = "", [("", 0)]
+    above = False  # whether the row before was a place, too
     for row in text.split("\n"):
         if match := _SECTION.match(row):
-            kernel, place = match["name"].strip('"'), ("", 0)
+            kernel, places = match["name"].strip('"'), [("", 0)]
         elif match := _LINE.match(row):
-            if innermost:
-                place = (match["file"], int(match["line"]))
-            innermost = False
+            places = [*(places if above else ()), (match["file"], int(match["line"]))]
         elif match := _ADDRESS.match(row):
-            innermost = True
-            found[kernel, int(match["address"], 16)] = place
+            own = (place for place in places if not is_library(place[0]))
+            found[kernel, int(match["address"], 16)] = next(own, places[0])
+        above = _LINE.match(row) is not None
     return found
 
 
