@@ -8,10 +8,13 @@ namespace simt::sass {
 using Semantics = void(Translation&);
 
 // integer.cpp
-Semantics translate_iadd3, translate_imad, translate_lea, translate_iscadd, translate_shf, translate_lop3,
-    translate_isetp, translate_imnmx, translate_iabs, translate_sel, translate_prmt, translate_popc,
-    translate_flo, translate_brev, translate_bmsk, translate_sgxt, translate_idp, translate_vabsdiff,
-    translate_vabsdiff4, translate_viadd, translate_viaddmnmx, translate_vimnmx3, translate_iadd;
+Semantics translate_iadd3, translate_iadd, translate_viadd, translate_imad, translate_lea, translate_iscadd,
+    translate_iabs, translate_idp, translate_vabsdiff, translate_vabsdiff4;
+// bits.cpp
+Semantics translate_shf, translate_lop3, translate_prmt, translate_popc, translate_flo, translate_brev,
+    translate_bmsk, translate_sgxt;
+// selection.cpp
+Semantics translate_isetp, translate_imnmx, translate_viaddmnmx, translate_vimnmx3, translate_sel;
 // moves.cpp
 Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translate_plop3, translate_p2r,
     translate_r2p, translate_shfl, translate_vote, translate_match, translate_redux, translate_lepc,
