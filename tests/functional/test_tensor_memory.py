@@ -190,7 +190,8 @@ def test_loads_with_reduction(kind: str, operation: str, shape: str) -> None:
     before = words((128, 64), 4)
     before[0, :4] = before[1, 1] = 0x7FC00000  # NaN: all and some of a row
     before[2, :4] = [0x80000000, 0, 0x80000000, 0]
-    lines = f"tcgen05.ld.red.sync.aligned.{shape}.x4.{operation}.{kind} {{%e0, %e1, %e2, %e3}}, %e4, [%t]"
+    least = "{%e4}" if "f32" in kind else "%e4"  # Triton writes it as a vector
+    lines = f"tcgen05.ld.red.sync.aligned.{shape}.x4.{operation}.{kind} {{%e0, %e1, %e2, %e3}}, {least}, [%t]"
     lines += ", 20;" if shape == "16x32bx2" else ";"
     lines += "".join(f"st.global.b32 [%g+{4 * i}], %e{i};" for i in range(5))
     _, out = tm.run_warp(lines, before, words((32, 5), 5))

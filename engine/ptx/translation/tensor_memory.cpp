@@ -136,7 +136,7 @@ void translate_move(Translation& t, bool loads) {
   all.registers = d.registers;
   t.detail<TensorMoveDetail>() = std::move(d);
   if (!reduces) return;
-  const Place least = t.destination(1, Type::B32);
+  const Place least = take_destinations(t, 1, Type::B32, 1)[0];
   t.emit(reduction).destination = least;
   t.detail<LoadReduction>() = std::move(all);
 }
