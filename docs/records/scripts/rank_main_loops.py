@@ -49,8 +49,10 @@ class Row:
 
     @property
     def is_cold(self) -> bool:
-        """Whether the L2 cannot hold A and B from one of the 20 runs to the next: more than a die's half of it. The
-        rows of the only such group (128 x 128, BF16) take longer by about what memory takes beyond the L2."""
+        """Whether A and B have more than a die's half of the L2, which then holds nothing from one of the 20
+        runs to the next. Rows of the only such group (128 x 128, BF16) take longer by what memory takes beyond
+        the L2.
+        """
         return self.k * BYTES[self.type] * (self.m + self.n) > HALF_L2
 
     @property
