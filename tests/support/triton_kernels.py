@@ -176,9 +176,9 @@ def attention_specialized(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.
     norm = tl.zeros([BM], tl.float32)
     total = tl.zeros([BM, D], tl.float32)
     for first in tl.range(0, length, BN, warp_specialize=True):
-        scores = tl.dot(rows, keys.load([first, 0]).T) * scale
-        now = tl.maximum(highest, tl.max(scores, 1))
-        powers = tl.exp2(scores - now[:, None])
+        scores = tl.dot(rows, keys.load([first, 0]).T)
+        now = tl.maximum(highest, tl.max(scores, 1) * scale)
+        powers = tl.exp2(scores * scale - now[:, None])
         fade = tl.exp2(highest - now)
         norm = norm * fade + tl.sum(powers, 1)
         total = tl.dot(powers.to(tl.float16), values.load([first, 0]), total * fade[:, None])
