@@ -50,8 +50,8 @@ class Row:
     @property
     def is_cold(self) -> bool:
         """Whether A and B have more than a die's half of the L2, which then holds nothing from one of the 20
-        """Whether A and B have more than a die's half of the L2, which then keeps nothing from one of the 20
-        the L2.
+        runs to the next. Rows of the only such group (128 x 128, BF16) take longer by what memory takes
+        beyond the L2.
         """
         return self.k * BYTES[self.type] * (self.m + self.n) > HALF_L2
 
