@@ -437,19 +437,17 @@ bool Checker::rows_are_same(uint32_t earlier, uint32_t then, uint32_t lane, uint
   const Context& c = *context_;
   if (m.warp != warp_->number || m.cta != cta_->index || !(c.record->mask >> then & 1)) return false;
   const auto& d = grid_->program().code[at_].details<functional::TilesDetail>();
-  constexpr uint32_t nothing = UINT32_MAX;
-  const auto element = [&](uint32_t i, uint64_t place) {
-    const uint64_t at = place - c.record->address[i], row = i % 8;
-    if (at >= functional::TilesDetail::row_bytes) return nothing;
-    const uint64_t holder = d.transposed ? at / 2 * 4 + row / 2 : row * 4 + at / 4;
-    const uint64_t half = d.transposed ? row % 2 : at / 2 % 2;
-    return c.lanes<const uint32_t>(d.places[i / 8])[holder] >> (16 * half) & 0xffff;
+  const auto element = [&](uint32_t i, uint64_t place) -> std::optional<uint8_t> {
+    const uint64_t at = place - c.record->address[i];
+    if (at >= functional::TilesDetail::row_bytes) return std::nullopt;
+    const functional::TilesDetail::Spot s = d.spot(i, static_cast<uint32_t>(at));
+    return c.lanes<const uint8_t>(d.places[s.tile])[4 * s.lane + s.byte];
   };
   const auto same = [&](uint64_t place) {
-    const uint32_t mine = element(lane, place);
-    return mine != nothing && mine == element(then, place);
+    const std::optional<uint8_t> mine = element(lane, place);
+    return mine && mine == element(then, place);
   };
-  if (same(address) && same(address | 2)) return true;
+  if (same(address) && same(address | 1) && same(address | 2) && same(address | 3)) return true;
   // A word of a row is what one lane has given.
   const uint64_t at = address - c.record->address[lane], there = address - c.record->address[then];
   if (d.transposed || at % 4 || at != there || at >= functional::TilesDetail::row_bytes ||

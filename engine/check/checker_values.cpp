@@ -293,14 +293,14 @@ void Checker::load_tiles(Context& c, const Op& op) {
   for (uint32_t t = 0; t < d.count; ++t) {
     if (!is_register(d.places[t])) continue;
     if (bad) source_of(c, d.places[t]) = source;
-    for (uint32_t i = 0; i < warp_lanes; ++i)
-      for (uint32_t b = 0; b < 4; ++b) {
-        const uint32_t row = d.transposed ? i % 4 * 2 + b / 2 : i / 4;
-        const uint32_t byte = d.transposed ? i / 4 * 2 + b % 2 : i % 4 * 4 + b;
-        frame[d.places[t] + 4 * i + b] =
-            std::byte{gone[t * 8 + row] >> byte & 1 ? uint8_t{0xff} : uint8_t{0}};
-      }
   }
+  for (uint32_t row = 0; row < d.rows(); ++row)
+    for (uint32_t byte = 0; byte < TilesDetail::row_bytes; ++byte) {
+      const TilesDetail::Spot s = d.spot(row, byte);
+      if (is_register(d.places[s.tile]))
+        frame[d.places[s.tile] + 4 * s.lane + s.byte] =
+            std::byte{gone[row] & d.sources(byte) ? uint8_t{0xff} : uint8_t{0}};
+    }
 }
 
 void Checker::begin_local() {

@@ -66,7 +66,7 @@ double element_bytes(const OpcodeRow& row, std::string_view opcode) {
     case Elements::Float8:
     case Elements::Integer8:
       return 1;
-    case Elements::Float4:  // at twice the rate of FP8 (Blackwell); GeForce cards have it at four times
+    case Elements::Float4:
       return 0.5;
     case Elements::Binary:
       return 1.0 / 8;
@@ -122,6 +122,12 @@ double tensor_work(std::string_view opcode) {
   // Sparsity": twice the rate).
   if (has_modifiers(opcode, "SP")) rate /= 2;
   return tensor_multiply_adds(opcode) / reference * rate;
+}
+
+bool adds_small_floats_in_fp32(std::string_view opcode) {
+  const OpcodeRow& row = opcode_row(opcode);
+  const Elements e = row.also.elements;
+  return (e == Elements::Float16 || e == Elements::Float8) && accumulator_bytes(row, opcode) == 4;
 }
 
 std::optional<ProductRegisters> product_registers(std::string_view opcode) {

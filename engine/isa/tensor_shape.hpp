@@ -23,6 +23,8 @@ double tensor_multiply_adds(std::string_view opcode);
 /// sixteenth. Returns 0 if the opcode has no known shape (HMMA.884: the unit's interval applies to its
 /// steps).
 double tensor_work(std::string_view opcode);
+/// Whether floats of 8 to 19 bits are added in FP32, for which GeForce cards take longer.
+bool adds_small_floats_in_fp32(std::string_view opcode);
 
 /// 32-bit registers per lane of a tensor product's operands.
 struct ProductRegisters {

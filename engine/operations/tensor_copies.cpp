@@ -132,7 +132,7 @@ void convert(TensorMap::Element element, std::byte* row, uint32_t bytes) {
 void fill(const TensorMap& m, std::byte* to, uint32_t bytes) {
   std::memset(to, 0, bytes);
   if (m.fill != TensorMap::Fill::Nan) return;
-  const uint32_t size = m.element_bytes();
+  const uint32_t size = m.element_bits() / 8;
   const uint64_t nan = size == 2 ? 0x7fff : size == 4 ? 0x7fffffff : 0x7fffffffffffffff;
   for (uint32_t k = 0; k < bytes; k += size) std::memcpy(to + k, &nan, size);
 }
@@ -143,28 +143,45 @@ class SharedBox {
   SharedBox(Context& c, const Request& r, uint64_t address, int lane)
       : map_(r.map), offset_(address & window::own_shared) {
     if (address % 128) misaligned(address, 128, lane);
-    const uint64_t bytes = uint64_t{map_.pitch()} * (rows_of(r) - 1) + map_.row_bytes();
+    const uint64_t bytes = uint64_t{map_.pitch()} * (rows_of(r) - 1) + map_.shared_row_bytes();
     base_ = c.shared(address, bytes, lane);
     // Swizzling permutes bytes within spans of the pitch.
     if (map_.swizzle != TensorMap::Swizzle::None)
       c.shared(address, uint64_t{map_.pitch()} * rows_of(r), lane);
   }
-  /// Calls f(host address, offset in the row, bytes) for each contiguous piece.
+  /// Calls f(host address, offset in the row, bytes) for each contiguous piece. Offsets are those of the row
+  /// in global memory.
   template <class F>
   void each_piece(uint32_t row, uint32_t begin, uint32_t end, F f) const {
+    if (!map_.padded()) {
+      each_piece_between(row, begin, end, f);
+      return;
+    }
+    const uint32_t group = 2 * map_.element_bits();  // bytes of 16 elements
+    for (uint32_t at = begin; at < end;) {
+      const uint32_t bytes = std::min(end - at, group - at % group), gaps = at / group * (16 - group);
+      each_piece_between(row, at + gaps, at + gaps + bytes,
+                         [&](auto* to, uint32_t k, uint32_t count) { f(to, k - gaps, count); });
+      at += bytes;
+    }
+  }
+
+ private:
+  /// The same, with offsets of the row in shared memory.
+  template <class F>
+  void each_piece_between(uint32_t row, uint32_t begin, uint32_t end, F f) const {
     const uint64_t start = offset_ + uint64_t{row} * map_.pitch();
     if (map_.swizzle == TensorMap::Swizzle::None) {
       if (begin < end) f(base_ + (start - offset_) + begin, begin, end - begin);
       return;
     }
     for (uint32_t at = begin; at < end;) {
-      const uint32_t bytes = std::min(end, (at | 15u) + 1) - at;
+      const uint32_t bytes = std::min(end, (at | (map_.piece() - 1)) + 1) - at;
       f(base_ + (map_.swizzled(start + at) - offset_), at, bytes);
       at += bytes;
     }
   }
 
- private:
   const TensorMap& map_;
   uint64_t offset_;
   std::byte* base_;
@@ -175,14 +192,15 @@ constexpr uint32_t max_row_bytes = 256 * 8;
 void load_box(Context& c, const Request& r, uint64_t address, int lane) {
   const SharedBox box(c, r, address, lane);
   const Part part = inside_of_row(r);
-  const uint32_t size = r.map.element_bytes(), bytes = r.map.row_bytes();
+  const uint32_t bytes = r.map.row_bytes();
+  const uint32_t first = static_cast<uint32_t>(r.map.bytes_of(part.begin)),
+                 inside = static_cast<uint32_t>(r.map.bytes_of(part.end - part.begin));
   std::byte row[max_row_bytes];
   each_row(r, [&](uint32_t n, uint64_t from) {
     if (from == 0 || part.begin == part.end) {
       fill(r.map, row, bytes);
     } else {
-      const uint32_t first = part.begin * size, inside = (part.end - part.begin) * size;
-      const uint64_t at = from + static_cast<uint64_t>((r.start[0] + part.begin) * size);
+      const uint64_t at = from + static_cast<uint64_t>(r.map.bytes_of(r.start[0] + part.begin));
       fill(r.map, row, first);
       std::memcpy(row + first, c.global(at, inside, lane), inside);
       convert(r.map.element, row + first, inside);
@@ -196,15 +214,20 @@ void load_box(Context& c, const Request& r, uint64_t address, int lane) {
 void store_box(Context& c, const Request& r, uint64_t address, const ElementReduction& reduction, int lane) {
   const SharedBox box(c, r, address, lane);
   const Part part = inside_of_row(r);
-  const uint32_t size = r.map.element_bytes();
   if (part.begin == part.end) return;
-  const uint32_t first = part.begin * size, inside = (part.end - part.begin) * size;
+  if (r.map.atomicity == TensorMap::Atomicity::B32Flip8)
+    throw Fault("invalid tensor map", "a swizzle that exchanges 8 bytes is one of loads only", lane);
+  if (r.map.element == TensorMap::Element::B4x16Padded)
+    throw Fault("invalid tensor map", "padded elements of 4 bits are loaded only", lane);
+  const uint32_t first = static_cast<uint32_t>(r.map.bytes_of(part.begin)),
+                 inside = static_cast<uint32_t>(r.map.bytes_of(part.end - part.begin));
   each_row(r, [&](uint32_t n, uint64_t to) {
     if (to == 0) return;
-    std::byte* at = c.global(to + static_cast<uint64_t>((r.start[0] + part.begin) * size), inside, lane);
+    std::byte* at =
+        c.global(to + static_cast<uint64_t>(r.map.bytes_of(r.start[0] + part.begin)), inside, lane);
     box.each_piece(n, first, first + inside, [&](const std::byte* from, uint32_t k, uint32_t count) {
       if (reduction.combine)
-        reduction.combine(at + (k - first), from, count / size);
+        reduction.combine(at + (k - first), from, count * 8 / r.map.element_bits());
       else
         std::memcpy(at + (k - first), from, count);
     });
@@ -219,7 +242,7 @@ uint64_t first_address(const Request& r) {
     int64_t at = r.start[d];
     if (m.im2col && d > 0 && d + 1 < m.rank()) at += r.offset[d - 1];
     at = std::clamp<int64_t>(at, 0, static_cast<int64_t>(m.dim(d)) - 1);
-    address += static_cast<uint64_t>(at) * (d ? m.strides[d - 1] : m.element_bytes());
+    address += d ? static_cast<uint64_t>(at) * m.strides[d - 1] : static_cast<uint64_t>(m.bytes_of(at));
   }
   return address;
 }
@@ -232,11 +255,11 @@ void record_rows(AccessRecord& record, const Request& r) {
   record.bulk_bytes = 0;
   const Part part = inside_of_row(r);
   if (part.begin == part.end) return;
-  const uint32_t size = r.map.element_bytes(), inside = (part.end - part.begin) * size;
+  const auto inside = static_cast<uint32_t>(r.map.bytes_of(part.end - part.begin));
   bool contiguous = true;
   each_row(r, [&](uint32_t, uint64_t from) {
     if (from == 0) return;
-    const uint64_t at = from + static_cast<uint64_t>((r.start[0] + part.begin) * size);
+    const uint64_t at = from + static_cast<uint64_t>(r.map.bytes_of(r.start[0] + part.begin));
     contiguous &= rows.empty() || at == rows.back() + inside;
     rows.push_back(at);
   });
@@ -250,7 +273,7 @@ void observe_box(Context& c, const Request& r, uint64_t shared, bool loads, int 
   record_rows(rows, r);
   const uint32_t parts = static_cast<uint32_t>(rows.bulk_parts.size());
   for (const uint64_t at : rows.bulk_parts) c.observer->touches(c, at, rows.bulk_bytes / parts, lane, !loads);
-  c.observer->touches(c, shared + window::shared, rows_of(r) * r.map.row_bytes(), lane, loads);
+  c.observer->touches(c, shared + window::shared, rows_of(r) * r.map.shared_row_bytes(), lane, loads);
 }
 
 void run_tensor(Context& c, const Op& op) {

@@ -1,5 +1,6 @@
 #include "operations/tensor_map.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace simt::functional {
@@ -12,8 +13,9 @@ namespace {
 struct Bits {
   uint32_t byte, first, count;
 };
-constexpr Bits im2col_flag{0x08, 0, 1}, rank_bits{0x08, 4, 3}, element_bits{0x08, 7, 4},
-    interleave_bits{0x08, 11, 2}, swizzle_bits{0x08, 13, 2}, fill_bits{0x08, 15, 1}, pixel_bits{0x3c, 0, 16};
+constexpr Bits im2col_flag{0x08, 0, 1}, rank_bits{0x08, 4, 3}, element_code_bits{0x08, 7, 4},
+    interleave_bits{0x08, 11, 2}, swizzle_bits{0x08, 13, 2}, fill_bits{0x08, 15, 1}, tf32_bit{0x08, 16, 1},
+    atomicity_bits{0x08, 19, 3}, pixel_bits{0x3c, 0, 16};
 constexpr uint32_t dim_byte = 0x20, corner_byte = 0x40;
 /// A stride is stored in units of 16 bytes: its low word, and its upper bits, which share a word.
 constexpr Bits stride_low(uint32_t d) {
@@ -27,6 +29,25 @@ constexpr Bits element_stride_bits(uint32_t d) {
 }
 constexpr Bits box_bits(uint32_t d) {
   return d == 0 ? Bits{0x34, 24, 8} : Bits{0x38, 8 * (d - 1), 8};
+}
+
+using Element = TensorMap::Element;
+/// In memory, TF32 is F32 with a bit of its own, and the elements after it follow BF16.
+constexpr auto tf32_distance = static_cast<uint32_t>(Element::TF32) - static_cast<uint32_t>(Element::F32);
+constexpr uint32_t tf32_types = 2;
+bool is_tf32(Element e) {
+  return e == Element::TF32 || e == Element::TF32Ftz;
+}
+uint32_t element_code(Element e) {
+  const auto number = static_cast<uint32_t>(e);
+  return is_tf32(e) ? number - tf32_distance : e > Element::TF32Ftz ? number - tf32_types : number;
+}
+Element element_of(uint32_t code, bool tf32) {
+  if (tf32) {
+    const auto element = static_cast<Element>(code + tf32_distance);
+    return is_tf32(element) ? element : Element::Unknown;
+  }
+  return static_cast<Element>(code > static_cast<uint32_t>(Element::BF16) ? code + tf32_types : code);
 }
 
 uint32_t mask_of(Bits b) {
@@ -52,9 +73,11 @@ std::array<std::byte, TensorMap::memory_bytes> TensorMap::packed() const {
   std::memcpy(to, &address, sizeof address);
   put(to, im2col_flag, im2col);
   put(to, rank_bits, rank_minus_one);
-  put(to, element_bits, static_cast<uint32_t>(element));
+  put(to, element_code_bits, element_code(element));
+  put(to, tf32_bit, is_tf32(element));
   put(to, interleave_bits, interleave);
   put(to, swizzle_bits, static_cast<uint32_t>(swizzle));
+  put(to, atomicity_bits, static_cast<uint32_t>(atomicity));
   put(to, fill_bits, static_cast<uint32_t>(fill));
   for (uint32_t d = 0; d < 5; ++d) {
     put(to, {dim_byte + 4 * d, 0, 32}, dims[d] - 1);
@@ -76,9 +99,10 @@ TensorMap TensorMap::unpacked(const std::byte* from) {
   std::memcpy(&m.address, from, sizeof m.address);
   m.im2col = static_cast<uint8_t>(get(from, im2col_flag));
   m.rank_minus_one = static_cast<uint8_t>(get(from, rank_bits));
-  m.element = static_cast<Element>(get(from, element_bits));
+  m.element = element_of(get(from, element_code_bits), get(from, tf32_bit) != 0);
   m.interleave = static_cast<uint8_t>(get(from, interleave_bits));
   m.swizzle = static_cast<Swizzle>(get(from, swizzle_bits));
+  m.atomicity = static_cast<Atomicity>(get(from, atomicity_bits));
   m.fill = static_cast<Fill>(get(from, fill_bits));
   for (uint32_t d = 0; d < 5; ++d) {
     m.dims[d] = get(from, {dim_byte + 4 * d, 0, 32}) + 1;
@@ -93,20 +117,25 @@ TensorMap TensorMap::unpacked(const std::byte* from) {
   return m;
 }
 
-uint32_t TensorMap::element_bytes() const {
+uint32_t TensorMap::element_bits() const {
   switch (element) {
+    case Element::B4x16:
+    case Element::B4x16Padded:
+      return 4;
+    case Element::B6x16Padded:
+      return 6;
     case Element::U8:
-      return 1;
+      return 8;
     case Element::U16:
     case Element::F16:
     case Element::BF16:
-      return 2;
+      return 16;
     case Element::U64:
     case Element::S64:
     case Element::F64:
-      return 8;
+      return 64;
     default:
-      return 4;
+      return 32;
   }
 }
 
@@ -136,9 +165,17 @@ Type TensorMap::type() const {
 
 std::string TensorMap::fault() const {
   if (rank() > 5 || (im2col && rank() < 3)) return "its rank is " + std::to_string(rank());
-  if (element > Element::TF32Ftz) return "its element type is not supported";
+  if (element >= Element::Unknown) return "its element type is unknown";
   if (interleave) return "interleaved layouts are not supported";
   if (swizzle > Swizzle::B128) return "its swizzle mode is not supported";
+  if (atomicity > Atomicity::B64) return "its swizzle atomicity is unknown";
+  if (atomicity == Atomicity::B64)
+    return "the pattern of a swizzle with an atomicity of 64 bytes is not known";
+  if (atomicity != Atomicity::B16 && swizzle != Swizzle::B128)
+    return "only a swizzle of 128 bytes has another atomicity than 16 bytes";
+  if (padded() &&
+      ((swizzle != Swizzle::None && swizzle != Swizzle::B128) || atomicity == Atomicity::B32Flip8))
+    return "padded elements have no swizzle, or one of 128 bytes that keeps 16 or 32 together";
   if (fill > Fill::Nan) return "its fill mode is unknown";
   if (address % 16) return "its address is not a multiple of 16";
   const uint32_t boxed = im2col ? 2 : rank();
@@ -153,19 +190,29 @@ std::string TensorMap::fault() const {
       return "its stride of dimension " + std::to_string(d) + " is " + std::to_string(strides[d - 1]) +
              " bytes, expected a multiple of 16 below 2^40";
   }
+  if (padded()) {
+    if (box[0] != 128)
+      return "its box has " + std::to_string(box[0]) + " elements in a row; of padded ones, expected 128";
+    if (address % 32) return "its address is not a multiple of 32, as padded elements need";
+    if (dim(0) % 128)
+      return "its rows have " + std::to_string(dim(0)) +
+             " elements; of padded ones, expected a multiple of 128";
+  }
+  if (element == Element::B4x16 && dim(0) % 2)
+    return "its rows have " + std::to_string(dim(0)) + " elements of 4 bits, expected an even number";
   if (row_bytes() % 16)
     return "its box has rows of " + std::to_string(row_bytes()) + " bytes, which is no multiple of 16";
   uint64_t bytes = pitch();
   if (im2col) bytes *= box[1];
   for (uint32_t d = 1; d < rank() && !im2col; ++d) bytes *= count(d);
   if (bytes > 1u << 20) return "its box has " + std::to_string(bytes) + " bytes, more than shared memory";
-  if (row_bytes() > pitch())
-    return "its box has rows of " + std::to_string(row_bytes()) + " bytes, more than its swizzle allows";
+  if (shared_row_bytes() > pitch())
+    return "its box has rows of " + std::to_string(shared_row_bytes()) +
+           " bytes, more than its swizzle allows";
   return {};
 }
 
 TensorMap encode_tensor_map(const TensorMapParameters& p) {
-  using Element = TensorMap::Element;
   const auto refuse = [](const std::string& why) { throw std::invalid_argument("tensor map: " + why); };
   const size_t rank = p.dims.size();
   if (rank < 1 || rank > 5) refuse("a rank of " + std::to_string(rank));
@@ -173,10 +220,11 @@ TensorMap encode_tensor_map(const TensorMapParameters& p) {
       p.box.size() != (p.im2col ? 2 : rank))
     refuse("dimensions, strides and box do not have the same rank");
   // In the order of CUtensorMapDataType.
-  constexpr Element elements[] = {Element::U8,     Element::U16,  Element::U32,    Element::S32,
-                                  Element::U64,    Element::S64,  Element::F16,    Element::F32,
-                                  Element::F64,    Element::BF16, Element::F32Ftz, Element::TF32,
-                                  Element::TF32Ftz};
+  constexpr Element elements[] = {
+      Element::U8,      Element::U16,   Element::U32,         Element::S32,
+      Element::U64,     Element::S64,   Element::F16,         Element::F32,
+      Element::F64,     Element::BF16,  Element::F32Ftz,      Element::TF32,
+      Element::TF32Ftz, Element::B4x16, Element::B4x16Padded, Element::B6x16Padded};
   if (p.element >= std::size(elements))
     refuse("data type " + std::to_string(p.element) + " is not supported");
   TensorMap m;
@@ -196,12 +244,15 @@ TensorMap encode_tensor_map(const TensorMapParameters& p) {
     if (p.box[d] > 1024) refuse("a box of " + std::to_string(p.box[d]) + " elements");
     m.box[d] = static_cast<uint16_t>(p.box[d]);
   }
-  if (p.interleave > 2 || p.swizzle > 3 || p.fill > 1)
-    refuse("interleave, swizzle or fill mode is not supported");
+  // CUtensorMapSwizzle: those of 128 bytes with another atomicity follow the others.
+  constexpr uint32_t swizzles = 3, atomicities = 3;
+  if (p.interleave > 2 || p.swizzle > swizzles + atomicities || p.fill > 1)
+    refuse("interleave, swizzle or fill mode is unknown");
   m.interleave = static_cast<uint8_t>(p.interleave);
-  m.swizzle = static_cast<TensorMap::Swizzle>(p.swizzle);
+  m.swizzle = static_cast<TensorMap::Swizzle>(std::min(p.swizzle, swizzles));
+  if (p.swizzle > swizzles) m.atomicity = static_cast<TensorMap::Atomicity>(p.swizzle - swizzles);
   m.fill = static_cast<TensorMap::Fill>(p.fill);
-  const bool floating = m.element >= Element::F16;
+  const bool floating = m.element >= Element::F16 && m.element <= Element::TF32Ftz;
   if (m.fill == TensorMap::Fill::Nan && !floating) refuse("NaN fills floating-point tensors only");
   if (p.im2col) {
     m.im2col = 1;

@@ -15,9 +15,31 @@ namespace simt::functional {
 struct TensorMap {
   static constexpr uint32_t memory_bytes = 128;
   enum class Swizzle : uint8_t { None, B32, B64, B128 };
+  /// What a swizzle of 128 bytes keeps together (tensormap.replace.swizzle_atomicity). B32Flip8 also
+  /// exchanges the halves of 16 bytes, in every other line of 128 bytes.
+  enum class Atomicity : uint8_t { B16, B32, B32Flip8, B64 };
   enum class Fill : uint8_t { Zero, Nan };
-  /// In PTX's numbering (tensormap.replace.elemtype).
-  enum class Element : uint8_t { U8, U16, U32, S32, U64, S64, F16, F32, F32Ftz, F64, BF16, TF32, TF32Ftz };
+  /// In PTX's numbering (tensormap.replace.elemtype). The last three are of sm_100: 16 elements of 4 bits,
+  /// and of 4 and 6 bits that begin a line of 16 bytes of shared memory.
+  enum class Element : uint8_t {
+    U8,
+    U16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    F32,
+    F32Ftz,
+    F64,
+    BF16,
+    TF32,
+    TF32Ftz,
+    B4x16,
+    B4x16Padded,
+    B6x16Padded,
+    Unknown
+  };
 
   uint64_t address = 0;
   uint64_t strides[4] = {};  ///< bytes, for dimensions 1 and up
@@ -28,6 +50,7 @@ struct TensorMap {
   Element element = Element::U8;
   uint8_t interleave = 0;
   Swizzle swizzle = Swizzle::None;
+  Atomicity atomicity = Atomicity::B16;
   Fill fill = Fill::Zero;
   uint8_t im2col = 0;
   int16_t lower[3] = {}, upper[3] = {};  ///< im2col: corners of the pixels' bounding box, in W, H and D
@@ -39,22 +62,32 @@ struct TensorMap {
 
   uint32_t rank() const { return rank_minus_one + 1u; }
   uint64_t dim(uint32_t d) const { return dims[d] ? dims[d] : uint64_t{1} << 32; }
-  uint32_t element_bytes() const;
+  uint32_t element_bits() const;
+  /// The bytes of some elements of a row in global memory.
+  int64_t bytes_of(int64_t elements) const { return elements * element_bits() / 8; }
+  /// Whether each 16 elements begin a line of 16 bytes in shared memory, where the rest is a gap.
+  bool padded() const { return element == Element::B4x16Padded || element == Element::B6x16Padded; }
   /// The type in which reductions are performed; Type::None if there are none for the element type.
   ptx::Type type() const;
   /// Elements along a dimension that a copy in tile mode moves.
   uint32_t count(uint32_t d) const {
     return d == 0 ? box[0] : (box[d] + element_strides[d] - 1u) / element_strides[d];
   }
-  uint32_t row_bytes() const { return box[0] * element_bytes(); }
+  /// Of the box, in global memory; this is what transactions count.
+  uint32_t row_bytes() const { return static_cast<uint32_t>(bytes_of(box[0])); }
+  uint32_t shared_row_bytes() const { return padded() ? box[0] : row_bytes(); }
   /// Distance between rows in shared memory, bytes.
   uint32_t pitch() const {
-    return swizzle == Swizzle::None ? row_bytes() : 16u << static_cast<uint32_t>(swizzle);
+    return swizzle == Swizzle::None ? shared_row_bytes() : 16u << static_cast<uint32_t>(swizzle);
   }
+  /// Bytes that swizzling leaves together.
+  uint32_t piece() const { return atomicity == Atomicity::B32Flip8 ? 8 : 16; }
   /// Where swizzling moves the byte at this offset of a CTA's shared memory.
   uint64_t swizzled(uint64_t offset) const {
-    const uint64_t mask = (1u << static_cast<uint32_t>(swizzle)) - 1;
-    return offset ^ ((offset >> 7 & mask) << 4);
+    const uint64_t line = offset >> 7;
+    if (atomicity == Atomicity::B16)
+      return offset ^ (line & ((1u << static_cast<uint32_t>(swizzle)) - 1)) << 4;
+    return offset ^ (line & 3) << 5 ^ (atomicity == Atomicity::B32Flip8 ? (line & 1) << 3 : 0);
   }
   /// Why copies cannot use the map; empty if they can.
   std::string fault() const;

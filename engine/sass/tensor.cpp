@@ -358,14 +358,21 @@ void translate_dmma(Translation& t) {
 
 namespace {
 
-/// LDSM.16.M88[.count] d, address; STSM.16.M88[.count] address, a. MT88: transposed.
+/// LDSM.16.M88[.count] d, address; STSM.16.M88[.count] address, a. MT88: transposed. From sm_100 on, M816,
+/// MT1616 and MT168 of bytes, to which LDSM may widen elements of 6 or 4 bits.
 void move_tiles(Translation& t, bool load) {
   TilesDetail d;
-  t.take("16");
-  const int form = t.take_one_of({"M88", "MT88"});
-  if (form < 0) t.unsupported("this form");
-  d.transposed = form == 1;
-  d.count = 1u << t.take_one_of({"1", "2", "4"}, 0);
+  const int type = t.take_one_of({"16", "8", "U6x16P32TO8", "U4x16P64TO8"}, 0);
+  const int form = t.take_one_of({"M88", "MT88", "M816", "MT1616", "MT168"});
+  const bool known = type == 0 ? form == 0 || form == 1
+                     : load    ? form == 3 || (form == 2 && type > 1)
+                               : form == 4 && type == 1;
+  if (!known) t.unsupported("this form");
+  if (type > 1) d.unpack = type == 2 ? TilesDetail::Unpack::Six : TilesDetail::Unpack::Four;
+  d.transposed = form == 1 || form > 2;
+  d.of_bytes = form > 2;
+  d.paired = form == 3;
+  d.count = (d.paired ? 2u : 1u) << t.take_one_of({"1", "2", "4"}, 0);
   d.space = functional::AccessSpace::Shared;
   const Address address = t.own_address(load ? 1 : 0);
   d.base = address.base;

@@ -56,3 +56,30 @@ def test_half_cycles_add_up() -> None:
         gpu.load(kernel(1, 8192, 0))["k"][1, 1](np.zeros(8192, np.uint8))
         found.append(gpu.launches[0].cycles)
     assert 1.5 * 60 <= found[1] - found[0] <= 1.5 * 64
+
+
+def test_copies_begin_so_far_apart() -> None:
+    """32 copies of a line each; the second is prepared while the first is under way."""
+    found = []
+    for interval in (100, 300):
+        gpu = simt.GPU("h100", set={"sm.count": 2, "load_store.bulk_copy_interval": interval})
+        gpu.load(kernel(32, 128, 128))["k"][1, 1](np.zeros(1 << 15, np.uint8))
+        found.append(gpu.launches[0].cycles)
+    assert 200 * 29 <= found[1] - found[0] <= 200 * 32
+
+
+def test_a_long_copy_hides_the_preparation_of_the_next() -> None:
+    """Lines of 30 cycles, 16 of them: more than what a copy is prepared in."""
+    found = []
+    for interval in (0, 200):
+        gpu = simt.GPU(
+            "h100",
+            set={
+                "sm.count": 2,
+                "load_store.bulk_line_interval": 60,
+                "load_store.bulk_copy_interval": interval,
+            },
+        )
+        gpu.load(kernel(8, 2048, 2048))["k"][1, 1](np.zeros(1 << 15, np.uint8))
+        found.append(gpu.launches[0].cycles)
+    assert abs(found[1] - found[0]) <= 30

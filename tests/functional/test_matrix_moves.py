@@ -93,6 +93,68 @@ def test_stmatrix(count: int, transposed: bool) -> None:
     np.testing.assert_array_equal(tiles(found), wanted)
 
 
+def of_bits(words: np.ndarray, bits: int) -> np.ndarray:
+    """32 rows of 16 elements, packed at the beginning of the 16 bytes that each of 32 lanes stores."""
+    row = np.unpackbits(np.ascontiguousarray(words.T).view(np.uint8), axis=1, bitorder="little")
+    elements = row[:, : 16 * bits].reshape(32, 16, bits)
+    return (elements << np.arange(bits)).sum(axis=2).astype(np.uint8)
+
+
+FORMS = [("b8", 8), ("b8x16.b6x16_p32", 6), ("b8x16.b4x16_p64", 4)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize(("form", "bits"), FORMS[1:])
+def test_ldmatrix_widens_rows_of_4_and_6_bits(form: str, bits: int, count: int) -> None:
+    """To the lower bits of bytes: CUTLASS moves 4 bits to the middle, where mma takes them, itself."""
+    given = inputs()
+    found = run_registers(
+        FILL.replace("{at}", "%at") + f"ldmatrix.sync.aligned.m8n16.x{count}.shared.{form} {{d}}, [%own];",
+        given,
+        {"d": (count, np.uint32)},
+        setup=SHARED,
+    )["d"]
+    rows = of_bits(given["w"], bits)
+    for t in range(count):
+        np.testing.assert_array_equal(found[t].view(np.uint8).reshape(8, 16), rows[8 * t : 8 * t + 8])
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("form", "bits"), FORMS)
+def test_ldmatrix_transposes_bytes(form: str, bits: int, count: int) -> None:
+    given = inputs()
+    found = run_registers(
+        FILL.replace("{at}", "%at")
+        + f"ldmatrix.sync.aligned.m16n16.x{count}.trans.shared.{form} {{d}}, [%own];",
+        given,
+        {"d": (2 * count, np.uint32)},
+        setup=SHARED,
+    )["d"]
+    rows = of_bits(given["w"], bits).reshape(2, 16, 16)
+    for r, lane, byte in np.ndindex(2 * count, 32, 4):
+        row, column = 4 * (lane % 4) + 2 * (r % 2) + byte % 2, lane // 4 + 8 * (byte // 2)
+        assert found[r, lane] >> 8 * byte & 0xFF == rows[r // 2, row, column]
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_stmatrix_transposes_bytes(count: int) -> None:
+    rng = np.random.default_rng(2)
+    given = inputs() | {"s": rng.integers(0, 1 << 32, (count, 32), np.uint64).astype(np.uint32)}
+    found = run_registers(
+        FILL.replace("{at}", "%at")
+        + f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8 [%own], {{s}};\n"
+        + "bar.sync 0; ld.shared.v4.b32 {d}, [%own];",
+        given,
+        {"d": (4, np.uint32)},
+        setup=SHARED,
+    )["d"]
+    wanted = of_bits(given["w"], 8)
+    for t, lane, byte in np.ndindex(count, 32, 4):
+        row, column = 2 * (lane % 4) + byte % 2, lane // 4 + 8 * (byte // 2)
+        wanted[8 * t + row, column] = given["s"][t, lane] >> 8 * byte & 0xFF
+    np.testing.assert_array_equal(of_bits(found, 8), wanted)
+
+
 def test_movmatrix() -> None:
     a = np.random.default_rng(3).integers(0, 1 << 32, (1, 32), np.uint64).astype(np.uint32)
     found = run_registers(
@@ -126,12 +188,16 @@ def test_rows_beyond_shared_memory_or_between_16_bytes_are_faults() -> None:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {d}, [%own];",
-        "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {d}, [%own];",
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {d}, [%own];",
-        "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%own], {d};",
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b8 {d}, [%own];",
+        "ldmatrix.sync.aligned.m8n16.x1.shared.b8 {d}, [%own];",
+        "ldmatrix.sync.aligned.m8n16.x1.trans.shared.b8x16.b4x16_p64 {d}, [%own];",
+        "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {d}, [%own];",
+        "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {d}, [%own];",
+        "stmatrix.sync.aligned.m16n8.x1.shared.b8 [%own], {d};",
+        "stmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 [%own], {d};",
     ],
 )
-def test_what_sm_90_does_not_have_is_refused(instruction: str) -> None:
+def test_what_ptx_does_not_have_is_refused(instruction: str) -> None:
     with pytest.raises(PtxError, match=r"matrix\."):
         run_registers(instruction, {}, {"d": (1, np.uint32)}, setup=SHARED)

@@ -28,6 +28,8 @@ TYPES: dict[Any, int] = {
     ml_dtypes.bfloat16: 9,
 }
 SPAN = {0: 0, 1: 32, 2: 64, 3: 128}
+ATOM_32, ATOM_32_FLIPPED, ATOM_64 = 4, 5, 6  # swizzles of 128 bytes that keep more than 16 together
+PACKED_4, PADDED_4, PADDED_6 = 13, 14, 15
 
 
 def encode(address: int, array: np.ndarray, box: tuple[int, ...], **more: Any) -> np.void:
@@ -108,6 +110,12 @@ def kernel(rank: int, instruction: str, bytes_: int, before: str = "", offsets: 
     """
 
 
+LOAD = (
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    " [%s], [%m, {%c0, %c1}], [%b];"
+)
+
+
 def vector(rank: int) -> str:
     return "{" + ", ".join(f"%c{k}" for k in range(rank)) + "}"
 
@@ -160,6 +168,104 @@ def test_swizzled_loads_of_every_type(dtype: Any, swizzle: int) -> None:
         expected = in_shared(tile(array, (3, 16 // size), shape, (1, 1), 0), swizzle)
         assert (got[: len(expected)] == expected).all()
         assert (got[len(expected) :] == 0xEE).all()
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_swizzles_that_keep_32_bytes_together(flipped: bool) -> None:
+    """Four pieces of 32 bytes are permuted by the line; in every other line, the halves of 16 bytes too."""
+    array = np.random.default_rng(6).integers(0, 256, (16, 128)).astype(np.uint8)
+    got = load(array, (16, 128), (0, 0), 2048, 2048, swizzle=ATOM_32_FLIPPED if flipped else ATOM_32).reshape(
+        16, 4, 32
+    )
+    for line, pieces in enumerate(array.reshape(16, 4, 32)):
+        for k, piece in enumerate(pieces):
+            if flipped and line % 2:
+                piece = piece.reshape(2, 2, 8)[:, ::-1].ravel()
+            assert (got[line, k ^ line % 4] == piece).all()
+
+
+def of_bits(values: np.ndarray, bits: int) -> np.ndarray:
+    """Rows of small integers, packed: the first has the lowest bits."""
+    each = values[..., None] >> np.arange(bits) & 1
+    return np.packbits(each.reshape(len(values), -1).astype(np.uint8), axis=1, bitorder="little")
+
+
+@pytest.mark.parametrize("swizzle", [0, 3, ATOM_32])
+@pytest.mark.parametrize(("kind", "bits"), [(PACKED_4, 4), (PADDED_4, 4), (PADDED_6, 6)])
+@pytest.mark.parametrize("column", [0, 128, 192])
+def test_loads_of_4_and_6_bits(kind: int, bits: int, column: int, swizzle: int) -> None:
+    """Padded: 16 elements take 16 bytes of shared memory, of which what they leave is not written. A
+    transaction counts packed bytes. Coordinates and sizes are in elements; what is outside is zero."""
+    values = np.random.default_rng(kind).integers(0, 1 << bits, (6, 256))
+    packed = of_bits(values, bits)
+    box = np.zeros((4, 128), values.dtype)
+    box[:, : 256 - column] = values[2:, column : column + 128]
+    device = Device(
+        kernel(
+            2,
+            LOAD,
+            512,
+            "mbarrier.init.shared::cta.b64 [%b], 1;"
+            f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], {4 * 128 * bits // 8};",
+        )
+    )
+    raw = _engine.functional.encode_tensor_map(
+        kind, device.upload(packed), [256, 6], [packed.shape[1]], [128, 4], [1, 1], swizzle=swizzle
+    )
+    data = np.full(512, 0xEE, np.uint8)
+    device.run("k", np.void(raw), data, column, 2)
+    expected = np.full((4, 8, 16), 0xEE, np.uint8)
+    pieces = of_bits(box, bits).reshape(4, -1, 16 if kind == PACKED_4 else 2 * bits)
+    for line, k in np.ndindex(*pieces.shape[:2]):
+        # Rows of packed elements have 64 bytes, a swizzle spreads them over its span.
+        pitch = 8 if swizzle or kind != PACKED_4 else 4
+        row, at = divmod(line * pitch + k, 8)
+        if swizzle:
+            at ^= {3: row % 8, ATOM_32: row % 4 * 2}[swizzle]
+        expected[row, at, : pieces.shape[2]] = pieces[line, k]
+    np.testing.assert_array_equal(data.reshape(expected.shape), expected)
+
+
+STORE = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {%c0, %c1}], [%s];"
+
+
+def test_a_store_of_6_bits_drops_the_gaps() -> None:
+    values = np.random.default_rng(8).integers(0, 64, (3, 128))
+    shared = np.full((3, 8, 16), 0xEE, np.uint8)
+    shared[:, :, :12] = of_bits(values, 6).reshape(3, 8, 12)
+    target = np.zeros((4, 96), np.uint8)
+    device = Device(kernel(2, STORE, shared.size))
+    address = device.upload(target)
+    raw = _engine.functional.encode_tensor_map(PADDED_6, address, [128, 4], [96], [128, 3], [1, 1])
+    device.run("k", np.void(raw), shared.ravel(), 0, 1)
+    np.testing.assert_array_equal(
+        device.download(address, target), np.concatenate([target[:1], of_bits(values, 6)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "swizzle", "message"),
+    [(PADDED_4, 0, "loaded only"), (0, ATOM_32_FLIPPED, "of loads only")],
+)
+def test_maps_that_only_load(kind: int, swizzle: int, message: str) -> None:
+    device = Device(kernel(2, STORE, 1024))
+    address = device.upload(np.zeros(4096, np.uint8))
+    raw = _engine.functional.encode_tensor_map(
+        kind, address, [128, 4], [128], [128, 1], [1, 1], swizzle=swizzle
+    )
+    with pytest.raises(_engine.functional.ProgramFault, match=message):
+        device.run("k", np.void(raw), np.zeros(1024, np.uint8), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("driver", "word"), [(7, 7), (9, 10), (11, 7 | 1 << 9), (12, 8 | 1 << 9), (13, 11), (14, 12), (15, 13)]
+)
+def test_types_are_encoded_as_ptxas_writes_them(driver: int, word: int) -> None:
+    """Bits 7 and up of the third word: TF32 is F32 with bit 16; types of 4 and 6 bits follow BF16."""
+    raw = np.frombuffer(
+        _engine.functional.encode_tensor_map(driver, 4096, [128, 4], [512], [128, 1], [1, 1]), np.uint32
+    )
+    assert raw[2] >> 7 & 0x20F == word
 
 
 def test_the_pattern_of_the_128_byte_swizzle_by_hand() -> None:
@@ -417,6 +523,21 @@ def test_a_map_made_by_the_kernel_as_triton_does() -> None:
     assert target.any()
 
 
+def test_a_kernel_replaces_the_swizzle_of_a_map() -> None:
+    """As of the same map encoded with it."""
+    text = """
+    .visible .entry k(.param .b64 map) {
+      .reg .b64 %m; ld.param.b64 %m, [map];
+      tensormap.replace.tile.swizzle_mode.global.b1024.b32 [%m], 0x3;
+      tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%m], 0x2;
+      ret;
+    }"""
+    array = np.zeros((4, 128), np.uint8)
+    raw = np.frombuffer(encode(4096, array, (4, 128)).tobytes(), np.uint8).copy()
+    Device(text).run("k", raw)
+    assert raw.tobytes() == encode(4096, array, (4, 128), swizzle=ATOM_32_FLIPPED).tobytes()
+
+
 def test_multicast_to_the_ctas_of_a_cluster() -> None:
     text = """
     .visible .entry k(.param .align 64 .b8 map[128], .param .b64 out, .param .b32 ctas)
@@ -463,8 +584,14 @@ def test_multicast_to_the_ctas_of_a_cluster() -> None:
     [
         ({"interleave": 1}, "interleave"),
         ({"swizzle": 1}, "swizzle"),
-        ({"swizzle": 4}, "swizzle"),
-        ({"type": 13}, "data type"),
+        ({"swizzle": ATOM_64}, "64 bytes is not known"),
+        ({"swizzle": 7}, "swizzle"),
+        ({"type": 16}, "data type"),
+        ({"type": PADDED_4}, "expected 128"),
+        ({"type": PADDED_4, "box": (1, 128)}, "multiple of 128"),
+        ({"type": PADDED_6, "box": (1, 128), "address": 4096 + 16}, "multiple of 32"),
+        ({"type": PADDED_6, "box": (1, 128), "swizzle": ATOM_32_FLIPPED}, "padded"),
+        ({"type": PACKED_4, "fill": 1}, "NaN"),
         ({"box": (300, 16)}, "box"),
         ({"box": (4, 6)}, "multiple of 16"),
         ({"box": (0, 16)}, "box"),
@@ -480,12 +607,6 @@ def test_maps_that_the_driver_refuses(change: dict[str, Any], message: str) -> N
     array = np.zeros((8, 32), np.float32)
     with pytest.raises(ValueError, match=message):
         encode(arguments.pop("address"), array, arguments.pop("box"), **arguments)
-
-
-LOAD = (
-    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-    " [%s], [%m, {%c0, %c1}], [%b];"
-)
 
 
 def run_load(instruction: str, map_: Any, array: np.ndarray) -> None:

@@ -182,6 +182,36 @@ def test_moves(shape: str, each: int, times: int, loads: bool, halves: bool) -> 
     np.testing.assert_array_equal(after, expected)
 
 
+@pytest.mark.parametrize("shape", ["32x32b", "16x32bx2"])
+@pytest.mark.parametrize("operation", ["min", "max"])
+@pytest.mark.parametrize("kind", ["u32", "s32", "f32", "NaN.f32", "abs.f32", "abs.NaN.f32"])
+def test_loads_with_reduction(kind: str, operation: str, shape: str) -> None:
+    """The least or greatest of the words that each lane loads, as `min` and `max` of PTX have it."""
+    before = words((128, 64), 4)
+    before[0, :4] = before[1, 1] = 0x7FC00000  # NaN: all and some of a row
+    before[2, :4] = [0x80000000, 0, 0x80000000, 0]
+    least = "{%e4}" if "f32" in kind else "%e4"  # Triton writes it as a vector
+    lines = f"tcgen05.ld.red.sync.aligned.{shape}.x4.{operation}.{kind} {{%e0, %e1, %e2, %e3}}, {least}, [%t]"
+    lines += ", 20;" if shape == "16x32bx2" else ";"
+    lines += "".join(f"st.global.b32 [%g+{4 * i}], %e{i};" for i in range(5))
+    _, out = tm.run_warp(lines, before, words((32, 5), 5))
+    for lane in range(32):
+        row = before[lane, :4]
+        if shape == "16x32bx2":
+            row = before[lane % 16, 20:24] if lane >= 16 else before[lane, :4]
+        assert (out[lane, :4] == row).all()
+        if not kind.endswith("f32"):
+            integers = row.view(np.int32 if kind == "s32" else np.uint32)
+            assert out[lane, 4] == getattr(integers, operation)().view(np.uint32)
+            continue
+        # Numbers in the order of their bits, in which -0 precedes +0.
+        values = [int(w) & 0x7FFFFFFF if "abs" in kind else int(w) for w in row]
+        numbers = [w for w in values if w & 0x7FFFFFFF <= 0x7F800000]
+        order = sorted(numbers, key=lambda w: -(w & 0x7FFFFFFF) - 1 if w >> 31 else w)
+        nan = not order or ("NaN" in kind and len(order) < len(values))
+        assert out[lane, 4] == (0x7FFFFFFF if nan else order[0 if operation == "min" else -1])
+
+
 # --- copies -----------------------------------------------------------------------------------------------
 
 LANES_OF = {

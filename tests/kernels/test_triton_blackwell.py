@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from scipy import special
@@ -59,3 +60,36 @@ def test_flash_attention(gpu: simt.GPU, rng: np.random.Generator) -> None:
     scores[np.triu_indices(length, 1)] = -np.inf
     np.testing.assert_allclose(out, special.softmax(scores, axis=1) @ v, rtol=0, atol=4e-3)
     assert "tcgen05.mma" in ptx_of(kernel)
+
+
+@pytest.mark.parametrize("name", ["b200", "b300"])
+def test_flash_attention_with_specialized_warps(name: str, rng: np.random.Generator) -> None:
+    """On a B300, the maximum of a row of scores is of a load with reduction."""
+    gpu = simt.GPU(name, functional=True, set={"sm.count": 4})
+    length, depth = 256, 64
+    q, k, v = rng.standard_normal((3, length, depth)).astype(np.float16)
+    out = np.zeros_like(q)
+    kernel = gpu.triton(kernels.attention_specialized)
+    kernel[length // 128, 1](q, k, v, out, depth**-0.5 / np.log(2), length, BM=128, BN=64, D=depth)
+    scores = q.astype(np.float64) @ k.T.astype(np.float64) * depth**-0.5
+    np.testing.assert_allclose(out, special.softmax(scores, axis=1) @ v, rtol=0, atol=4e-3)
+    text = ptx_of(kernel)
+    assert "setmaxnreg" in text
+    assert ("tcgen05.ld.red" in text) == (name == "b300")
+
+
+def test_padded_numbers_of_4_bits(gpu: simt.GPU, rng: np.random.Generator) -> None:
+    side, depth = 128, 256
+    a = rng.standard_normal((side, depth)).astype(ml_dtypes.float8_e4m3fn)
+    codes = rng.integers(0, 16, (side, depth)).astype(np.uint8)
+    scales = rng.integers(124, 131, (2, side, depth // 32)).astype(np.uint8)
+    out = np.zeros((side, side), np.float32)
+    kernel = gpu.triton(kernels.scaled_product)
+    b = codes[:, ::2] | codes[:, 1::2] << 4
+    kernel[1,](a, b, scales[0], scales[1], out, depth, BM=side, BN=side, BK=128, num_warps=4)
+    values = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float64)
+    factors = np.repeat(2.0 ** (scales.astype(int) - 127), 32, axis=2)
+    np.testing.assert_allclose(
+        out, (a.astype(float) * factors[0]) @ (values * factors[1]).T, rtol=1e-5, atol=1e-2
+    )
+    assert "elemtype.shared::cta.b1024.b32" in ptx_of(kernel)

@@ -22,7 +22,7 @@ from support.tiny import GLOBAL, MOST_CYCLES, write_kernel
 GPUS = {"qv100": {"sm.count": 3}, "h100": {"sm.count": 4}, "titan-accelsim": {"sm.count": 2}}
 NAMES = ("name", "description")
 SEEN_BY_PROGRAMS = ("sm_version", "dram.capacity_gib")
-OF_BULK_COPIES = ("load_store.bulk_line_interval",)
+OF_BULK_COPIES = ("load_store.bulk_line_interval", "load_store.bulk_copy_interval")
 """Traces do not say which lines bulk copies access: tests/engine/test_bulk_copies.py."""
 
 

@@ -103,6 +103,8 @@ def target_of(instruction: str, machine: dict[str, int]) -> str:
     instruction for it. From sm_80 on, ptxas makes m8n8k4 of f16 of FFMAs; on sm_90, f8 of products of f16.
     """
     sm = machine.get("sm_version")
+    if ".m8n16." in instruction or ".m16n16." in instruction or ".m16n8." in instruction:
+        return "120a"
     if CODE == "sass" and "m8n8k4" in instruction and "f16" in instruction and (sm is None or sm <= 75):
         return "75"
     if CODE == "sass" and ("e4m3" in instruction or "e5m2" in instruction) and sm != 90:

@@ -161,3 +161,41 @@ def gluon_copy(x, out, n, BLOCK: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
     i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
     gl.store(out + i, gl.load(x + i, mask=i < n), mask=i < n)
+
+
+@triton.jit
+def attention_specialized(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
+    """As attention_by_maps, with warps for copies, for products and for the softmax."""
+    queries = tl.make_tensor_descriptor(q, [length, D], [D, 1], [BM, D])
+    keys = tl.make_tensor_descriptor(k, [length, D], [D, 1], [BN, D])
+    values = tl.make_tensor_descriptor(v, [length, D], [D, 1], [BN, D])
+    results = tl.make_tensor_descriptor(out, [length, D], [D, 1], [BM, D])
+    start = tl.program_id(0) * BM
+    rows = queries.load([start, 0])
+    highest = tl.full([BM], -float("inf"), tl.float32)
+    norm = tl.zeros([BM], tl.float32)
+    total = tl.zeros([BM, D], tl.float32)
+    for first in tl.range(0, length, BN, warp_specialize=True):
+        scores = tl.dot(rows, keys.load([first, 0]).T)
+        now = tl.maximum(highest, tl.max(scores, 1) * scale)
+        powers = tl.exp2(scores * scale - now[:, None])
+        fade = tl.exp2(highest - now)
+        norm = norm * fade + tl.sum(powers, 1)
+        total = tl.dot(powers.to(tl.float16), values.load([first, 0]), total * fade[:, None])
+        highest = now
+    results.store([start, 0], (total / norm[:, None]).to(tl.float16))
+
+
+@triton.jit
+def scaled_product(a, b, sa, sb, out, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """e4m3 by e2m1, in blocks of 32; the second is padded to bytes in shared memory."""
+    rows, columns, groups = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK // 32)
+    first = tl.make_tensor_descriptor(a, [BM, K], [K, 1], [BM, BK])
+    second = tl.make_tensor_descriptor(b, [BN, K // 2], [K // 2, 1], [BN, BK // 2])
+    total = tl.zeros([BM, BN], tl.float32)
+    for k in range(0, K, BK):
+        scales = tl.load(sa + rows[:, None] * (K // 32) + k // 32 + groups[None, :])
+        others = tl.load(sb + columns[:, None] * (K // 32) + k // 32 + groups[None, :])
+        x, y = first.load([0, k]), second.load([0, k // 2])
+        total = tl.dot_scaled(x, scales, "e4m3", y.T, others, "e2m1", total)
+    tl.store(out + rows[:, None] * BN + columns[None, :], total)

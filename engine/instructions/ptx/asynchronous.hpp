@@ -175,7 +175,9 @@ inline constexpr PtxRow asynchronous_rows[] = {
               " | tensormap.replace.tile.{elemtype,interleave_layout,swizzle_mode,fill_mode}.global.b1024."
               "b32 [l],0",
      .translate = functional::translate_tensormap_replace,
-     .lowering = functional::lower_tensor_map_replacement},
+     .lowering = functional::lower_tensor_map_replacement,
+     .later_forms = "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [l],1"
+                    " | tensormap.replace.tile.elemtype.global.b1024.b32 [l],14"},
     {.name = "tensormap.cp_fenceproxy",
      .facts = copies_memory,
      .forms = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [l],"

@@ -12,11 +12,14 @@ inline constexpr PtxRow matrix_rows[] = {
               " | ldmatrix.sync.aligned.m8n8.x4{,.trans}.shared.b16 4xr,[s]"
               " | ldmatrix.sync.aligned.m8n8.x4{,.trans}.shared::cta.b16 4xr,[s]",
      .translate = functional::translate_ldmatrix,
-     .lowering = {{any, "x4", access("LDSM.16.M88.4", 16)},
+     .lowering = {{any, "m8n16", access("LDSM.U4x16P64TO8.M816", 16)},
+                  {any, "m16n16", access("LDSM.8.MT1616", 16)},
+                  {any, "x4", access("LDSM.16.M88.4", 16)},
                   {any, "x2", access("LDSM.16.M88.2", 16)},
                   {any, access("LDSM.16.M88", 16)}},
      .later_forms = "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 2xr,[s]"
-                    " | ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32 1xr,[s]"},
+                    " | ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8x16.{b6x16_p32,b4x16_p64} 4xr,[s]"
+                    " | ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.{b6x16_p32,b4x16_p64} 1xr,[s]"},
     {.name = "stmatrix",
      .facts = store.with(Space::Shared, Extent::Other, Vectors::Consecutive),
      .forms = "stmatrix.sync.aligned.m8n8.x4{,.trans}.shared.b16 [s],4xr"

@@ -33,6 +33,13 @@ inline constexpr PtxRow tensor_memory_rows[] = {
                     " | tcgen05.ld.sync.aligned.16x128b.x2.b32 4xr,[r]"
                     " | tcgen05.ld.sync.aligned.16x256b.x1.b32 4xr,[r]"
                     " | tcgen05.ld.sync.aligned.16x32bx2.x2.b32 2xr,[r],16"},
+    {.name = "tcgen05.ld.red",
+     .facts = ordered.with(Writes::BeforeAddress, Vectors::Consecutive),
+     .forms = "",
+     .translate = functional::translate_tcgen05_ld,
+     .lowering = functional::lower_tensor_memory_move,
+     .later_forms = "tcgen05.ld.red.sync.aligned.32x32b.x2.{min,max}{.u32,.s32,.f32,.abs.NaN.f32} 2xr,r,[r]"
+                    " | tcgen05.ld.red.sync.aligned.16x32bx2.x2.max.f32 2xr,r,[r],16"},
     {.name = "tcgen05.st",
      .facts = ordered.with(Writes::Nothing, Vectors::Consecutive),
      .forms = "",

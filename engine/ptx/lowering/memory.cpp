@@ -130,7 +130,7 @@ void lower_bulk_copy(Lowerer& l) {
 void lower_tensor_map_replacement(Lowerer& l) {
   const bool shared = l.names_shared_memory();
   if (l.has("rank") || l.has("elemtype") || l.has("interleave_layout") || l.has("swizzle_mode") ||
-      l.has("fill_mode"))
+      l.has("swizzle_atomicity") || l.has("fill_mode"))
     l.chain({shared ? "LDS" : "LDG.E", "LOP3.LUT", "LOP3.LUT"});
   else if (l.has("box_dim") || l.has("global_dim") || l.has("element_stride"))
     l.one("IADD3");

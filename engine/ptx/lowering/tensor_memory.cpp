@@ -6,7 +6,7 @@
 namespace simt::functional {
 
 void lower_tensor_memory_move(Lowerer& l) {
-  std::string opcode = l.has("ld") ? "LDTM" : "STTM";
+  std::string opcode = l.has("red") ? "LDTM.STAT" : l.has("ld") ? "LDTM" : "STTM";
   if (l.has("16x64b")) opcode += ".16dp64bit";
   if (l.has("16x128b")) opcode += ".16dp128bit";
   if (l.has("16x256b")) opcode += ".16dp256bit";

@@ -1,5 +1,4 @@
-/// ldmatrix, stmatrix, movmatrix: move tiles of 8 x 8 16-bit elements between shared memory and registers,
-/// and transpose them.
+/// ldmatrix, stmatrix, movmatrix: move tiles between shared memory and registers, and transpose them.
 #include "operations/tiles.hpp"
 #include "ptx/translation/instructions.hpp"
 #include "ptx/translation/matrix_operands.hpp"
@@ -10,22 +9,55 @@ namespace {
 
 using ptx::Type;
 
-/// The only shape and type of sm_75 to sm_90.
-void take_tile(Translation& t) {
+void take_aligned(Translation& t) {
   t.take("sync");
   t.take("aligned");
-  if (!t.take("m8n8")) t.unsupported("`.m8n8` is the only shape that is supported");
+}
+
+/// Loads of 8-bit elements, or of 6 or 4 bits that become bytes: rows of .m8n16 are loaded as they are, and
+/// .m16n16 is transposed.
+void take_bytes(Translation& t, TilesDetail& d) {
+  const bool widens = t.take("b8x16");
+  const int packed = widens ? t.take_one_of({"b6x16_p32", "b4x16_p64"}) : -1;
+  if (widens && packed < 0) t.unsupported("`.b6x16_p32` or `.b4x16_p64` is missing");
+  if (widens) d.unpack = packed == 0 ? TilesDetail::Unpack::Six : TilesDetail::Unpack::Four;
+  if (!widens && !t.take("b8")) t.unsupported("`.b8` is expected");
 }
 
 template <bool load>
 void translate_tiles(Translation& t) {
-  take_tile(t);
-  if (t.take_type() != Type::B16) t.unsupported("`.b16` is the only type that is supported");
+  take_aligned(t);
   TilesDetail d;
+  const int shape = t.take_one_of({"m8n8", "m8n16", "m16n16", "m16n8"});
   const int count = t.take_one_of({"x1", "x2", "x4"});
   if (count < 0) t.unsupported("the number of matrices is missing");
   d.count = 1u << count;
   d.transposed = t.take("trans");
+  switch (shape) {
+    case 0:
+      if (!t.take("b16")) t.unsupported("`.b16` is the only type of this shape");
+      break;
+    case 1:
+      take_bytes(t, d);
+      if (!load || d.transposed || d.unpack == TilesDetail::Unpack::None)
+        t.unsupported("`.m8n16` loads 4 or 6 bits, and does not transpose");
+      break;
+    case 2:
+      take_bytes(t, d);
+      d.of_bytes = d.paired = true;
+      d.count *= 2;
+      if (!load || !d.transposed || d.count > TilesDetail::max_tiles)
+        t.unsupported("`.m16n16` loads one or two tiles, and transposes them");
+      break;
+    case 3:
+      take_bytes(t, d);
+      d.of_bytes = true;
+      if (load || !d.transposed || d.unpack != TilesDetail::Unpack::None)
+        t.unsupported("`.m16n8` stores 8 bits, and transposes them");
+      break;
+    default:
+      t.unsupported("a shape such as `.m8n8` is missing");
+  }
   d.space = take_space(t);
   if (d.space != AccessSpace::Shared && d.space != AccessSpace::Generic)
     t.unsupported("shared memory is expected");
@@ -43,8 +75,9 @@ void translate_tiles(Translation& t) {
 }  // namespace
 
 void translate_movmatrix(Translation& t) {
-  take_tile(t);
-  if (!t.take("trans") || t.take_type() != Type::B16) t.unsupported("`.trans.b16` is expected");
+  take_aligned(t);
+  if (!t.take("m8n8") || !t.take("trans") || t.take_type() != Type::B16)
+    t.unsupported("`.m8n8.trans.b16` is expected");
   const Place d = t.destination(0, Type::B32), a = t.source(1, Type::B32);
   Op& op = t.emit(run_transpose_tile, Control::Collective);
   op.destination = d;

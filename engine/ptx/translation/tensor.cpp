@@ -35,6 +35,7 @@ enum class Field : uint8_t {
   ElementType,
   Interleave,
   Swizzle,
+  Atomicity,
   Fill
 };
 
@@ -75,6 +76,9 @@ void replace(TensorMap& m, Field field, uint32_t k, uint64_t value) {
       break;
     case Field::Swizzle:
       m.swizzle = static_cast<TensorMap::Swizzle>(value);
+      break;
+    case Field::Atomicity:
+      m.atomicity = static_cast<TensorMap::Atomicity>(value);
       break;
     case Field::Fill:
       m.fill = static_cast<TensorMap::Fill>(value);
@@ -181,7 +185,7 @@ void translate_tensormap_replace(Translation& t) {
   if (!t.take("tile")) t.unsupported("only .replace.tile is supported");
   const int field =
       t.take_one_of({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
-                     "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"});
+                     "elemtype", "interleave_layout", "swizzle_mode", "swizzle_atomicity", "fill_mode"});
   if (field < 0) t.unsupported("this field of tensor maps");
   ReplaceDetail d;
   d.field = static_cast<Field>(field);

@@ -239,6 +239,8 @@ inline constexpr Range sets{0, limits::number, true};
         "Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them.") \
   FIELD(bool, multiplications_on_fp32, "", (ranges::none.unless_given(0)), \
         "Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type.") \
+  FIELD(uint32_t, tensor_fp32_passes, "", (Range{1, 4}.unless_given(1)), \
+        "Of products of floats of 8 to 19 bits that are added in FP32, for one of others: 2 on GeForce cards.") \
   FIELD(uint32_t, warp_group_queue, "", (Range{1, 64}.unless_given(1)), \
         "Multiplications by warp groups that a sub-core's tensor core holds, with the one under way.") \
   FIELD(uint32_t, tensor_memory_columns, "columns per core cycle", (Range{0, 64}.unless_given(0)), \
@@ -317,6 +319,8 @@ inline constexpr Range sets{0, limits::number, true};
         "read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share.") \
   FIELD(uint32_t, bulk_line_interval, "half core cycles", (Range{0, 64}.unless_given(0)), \
         "For each line of 128 bytes, or part of one, that a bulk copy reads or writes.") \
+  FIELD(uint32_t, bulk_copy_interval, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
+        "Between the beginnings of bulk copies, of which the next is prepared while one is under way.") \
   FIELD(bool, perfect_coalescing, "", (ranges::none.unless_given(0)), \
         "An access has only as many sectors as its bytes fill: what accesses side by side would save.")
 

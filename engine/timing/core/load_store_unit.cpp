@@ -74,6 +74,7 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
 
 void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   dispatch_ = in_flight;
+  bulk_copy_begun_ = false;
   InFlight& instruction = pool_[in_flight];
   next_accept_ = now + spec_.l1.access_interval;
   const Operation operation = instruction.instruction->fixed.operation;
@@ -376,6 +377,15 @@ bool LoadStoreUnit::look_up(Cycle now) {
   return changed;
 }
 
+/// Whether the bulk copy at dispatch_ can begin, or has begun.
+bool LoadStoreUnit::bulk_copy_free(Cycle now) {
+  if (bulk_copy_begun_) return true;
+  if (now < next_bulk_copy_) return false;
+  const Cycle interval = spec_.load_store.bulk_copy_interval;
+  next_bulk_copy_ = std::max(next_bulk_copy_ + interval, now);
+  return bulk_copy_begun_ = true;
+}
+
 /// Whether a sector of a bulk copy can leave: it is in the line that is being copied, or the next line's turn
 /// has come.
 bool LoadStoreUnit::bulk_line_free(uint64_t address, Cycle now) {
@@ -392,15 +402,17 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
   const Operation operation = instruction.instruction->fixed.operation;
   const bool late =
       spec_.l1.bypass_latency > 0 && (operation == Operation::Load || operation == Operation::AsyncCopy);
-  const bool bulk = spec_.load_store.bulk_line_interval > 0 &&
-                    (operation == Operation::BulkLoad || operation == Operation::BulkStore);
+  const bool bulk = operation == Operation::BulkLoad || operation == Operation::BulkStore;
   const uint32_t per_cycle = std::max(1u, spec_.l1.bypass_sectors_per_cycle);
   bool changed = false;
   for (uint32_t n = 0; n < per_cycle && !instruction.transactions.empty(); ++n) {
     if (late ? bypassing_.size() >= size_t{spec_.l1.bypass_latency} * per_cycle
              : held_by_network(instruction.slot, now))
       return changed;
-    if (bulk && !bulk_line_free(instruction.transactions.back().address, now)) return changed;
+    if (bulk && spec_.load_store.bulk_copy_interval > 0 && !bulk_copy_free(now)) return changed;
+    if (bulk && spec_.load_store.bulk_line_interval > 0 &&
+        !bulk_line_free(instruction.transactions.back().address, now))
+      return changed;
     const Transaction t = instruction.transactions.back();
     instruction.transactions.pop_back();
     if (operation == Operation::BulkStore) other_bytes_ += sector_bytes;

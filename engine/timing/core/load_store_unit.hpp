@@ -130,6 +130,7 @@ class alignas(64) LoadStoreUnit {
   bool dispatch(Cycle now);
   bool send_transactions(InFlight& instruction, Cycle now);
   bool bypass(InFlight& instruction, Cycle now);
+  bool bulk_copy_free(Cycle now);
   bool bulk_line_free(uint64_t address, Cycle now);
   bool drain_bypassing(Cycle now);
   void count_failure(const Bank& bank, Cycle times);
@@ -145,6 +146,8 @@ class alignas(64) LoadStoreUnit {
   Cycle next_accept_ = 0;
   uint64_t bulk_line_ = ~uint64_t{0};  ///< that a bulk copy is at
   Cycle bulk_line_ends_ = 0;           ///< in half cycles
+  Cycle next_bulk_copy_ = 0;           ///< when the next one is prepared
+  bool bulk_copy_begun_ = false;       ///< that at dispatch_
   bool blocked_by_network_ = false;
   uint32_t result_turn_ = 0;
   RingQueue<Delayed> shared_pipe_;

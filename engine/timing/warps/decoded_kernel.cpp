@@ -208,8 +208,10 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
     return;
   }
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;
-  // The unit's interval is that of FP16 m16n8k16; other shapes and types take a proportional interval.
-  const double work = tensor_work(opcodes_[s.opcode]);
+  // The unit's interval is that of FP16 m16n8k16 with FP32 accumulators; other shapes and types take a
+  // proportional interval.
+  const bool whole = adds_small_floats_in_fp32(opcodes_[s.opcode]);
+  const double work = tensor_work(opcodes_[s.opcode]) / (whole ? 1 : spec_.sm.tensor_fp32_passes);
   const double interval =
       work > 0 ? std::max(1.0, std::round(unit.initiation_interval * work)) : d.initiation_interval;
   if (interval > limits::latency)

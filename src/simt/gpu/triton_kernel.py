@@ -161,18 +161,17 @@ def descriptor_arguments(
     rounds = bool(getattr(value, "round_f32_to_tf32", False))
     if layout is None:
         return [address, *shape, *strides, nan, rounds, *shape, *strides]
-    if layout.get("fp4_padded"):
-        raise LaunchError(f"kernel `{kernel}`: tensor descriptors of padded 4-bit numbers are not supported")
     steps, corners = [1] * len(shape), None
     if layout.get("is_im2col"):
         steps = [int(n) for n in value.element_strides or steps]
         corners = value.pixel_box_lower_corner[::-1], value.pixel_box_upper_corner[::-1]
+    sizes = [*shape[:-1], 2 * shape[-1]] if layout.get("fp4_padded") else shape  # two elements in a byte
     element = _TF32 if rounds else _DRIVER_TYPES.get(layout["elem_type"], layout["elem_type"])
     try:
         raw = _engine.functional.encode_tensor_map(
             element,
             address,
-            shape[::-1],
+            sizes[::-1],
             [n * layout["elem_size"] for n in strides[-2::-1]],
             [int(n) for n in layout["block_size"][::-1]],
             steps[::-1],

@@ -170,6 +170,7 @@ class NativeSm(TypedDict):
     special_units: dict[str, NativeSpecialUnit]
     conversion_latency: int
     multiplications_on_fp32: bool
+    tensor_fp32_passes: int
     warp_group_queue: int
     tensor_memory_columns: int
     tensor_memory_product_latency: int
@@ -225,6 +226,7 @@ class NativeLoadStore(TypedDict):
     sectored_coalescing: bool
     sub_core_queue: int
     bulk_line_interval: int
+    bulk_copy_interval: int
     perfect_coalescing: bool
 
 

@@ -280,6 +280,8 @@ class Sm(Section):
     """Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them."""
     multiplications_on_fp32: Flag = False
     """Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type."""
+    tensor_fp32_passes: Annotated[int, Quantity("", 1, 4)] = 1
+    """Of products of floats of 8 to 19 bits that are added in FP32, for one of others: 2 on GeForce cards."""
     warp_group_queue: Annotated[int, Quantity("", 1, 64)] = 1
     """Multiplications by warp groups that a sub-core's tensor core holds, with the one under way."""
     tensor_memory_columns: Annotated[int, Quantity("columns per core cycle", 0, 64)] = 0
@@ -375,6 +377,8 @@ class LoadStore(Section):
     """read_ports: memory instructions queued per sub-core; 0: one latch that the sub-cores share."""
     bulk_line_interval: Annotated[int, Quantity("half core cycles", 0, 64)] = 0
     """For each line of 128 bytes, or part of one, that a bulk copy reads or writes."""
+    bulk_copy_interval: Annotated[int, Quantity("core cycles", 0, 480)] = 0
+    """Between the beginnings of bulk copies, of which the next is prepared while one is under way."""
     perfect_coalescing: Flag = False
     """An access has only as many sectors as its bytes fill: what accesses side by side would save."""
 
