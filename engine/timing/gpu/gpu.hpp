@@ -135,8 +135,6 @@ class Gpu : private SampledMachine {
   Cycle next_event() const;
   Cycle window_end(Cycle next_event, Cycle limit) const;
   void sample_timeline();
-  uint16_t slot_count() const { return static_cast<uint16_t>(running_.size()); }
-  LaunchSlots slots_in_use() const;
   std::string describe(const RunningLaunch& launch) const;
   [[noreturn]] void report_deadlock() const;
 
@@ -165,6 +163,8 @@ class Gpu : private SampledMachine {
       code_;  // base address, by name and number of instructions
   uint64_t next_code_;
   std::vector<std::unique_ptr<RunningLaunch>> running_;  // by launch slot
+  LaunchSlots slots_;                                    // in use, ascending
+  std::vector<uint32_t> awake_;                          // SMs that something happens to in this window
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;
   std::vector<LaunchRecord> finished_;

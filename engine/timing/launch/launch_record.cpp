@@ -27,9 +27,10 @@ LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::uniqu
   record.sms.reserve(sms.size());
   for (const auto& sm : sms) {
     const Counters& own = sm->counters(slot);
-    total.counters += own;
     record.sms.push_back(
         {own[Counter::warp_instructions], own[Counter::sm_active_cycles], own[Counter::active_warp_cycles]});
+    if (own[Counter::ctas] == 0 && own[Counter::sm_active_cycles] == 0) continue;  // all else is 0
+    total.counters += own;
     if (own[Counter::ctas] == 0) continue;  // its activity is 0
     const LaunchActivity& one = sm->activity(slot);
     total.add_cycles(one);

@@ -25,6 +25,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
       packet_flits_(packet_flits(spec.interconnect)),
       network_counters_(launch_slots),
+      counted_since_(launch_slots),
       windows_(launch_slots) {
   const uint32_t per_channel = spec.address_map.slices_per_channel;
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
@@ -62,6 +63,7 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   }
   for (uint32_t c = first; c < last; ++c) {
     if (!states_[c].has_run) continue;
+    states_[c].last_run = end;
     channels_[c]->run(window);
     states_[c].next_event = channels_[c]->next_core_event();
     states_[c].changed = channels_[c]->counts_refusals();
@@ -82,13 +84,17 @@ void MemorySystem::deliver_to_channel(uint32_t channel) {
 
 void MemorySystem::exchange_far_messages() {
   if (partitions_.count() == 1) return;
-  for (const SlicePort& port : slices_) {
-    auto& messages = port.slice->far_messages();
-    for (const L2Slice::FarMessage& message : messages) {
-      slice(message.to).arrive_from_far(message);
-      slices_[message.to].channel->changed = true;
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (uint32_t c = 0; c < states_.size(); ++c) {
+    if (!states_[c].has_run) continue;
+    for (uint32_t s = c * per_channel; s < (c + 1) * per_channel; ++s) {
+      auto& messages = slice(s).far_messages();
+      for (const L2Slice::FarMessage& message : messages) {
+        slice(message.to).arrive_from_far(message);
+        slices_[message.to].channel->changed = true;
+      }
+      messages.clear();
     }
-    messages.clear();
   }
 }
 
@@ -98,9 +104,10 @@ void MemorySystem::advance_replies(Cycle end) {
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
   const uint64_t width = spec_.interconnect.sm_port_sectors;
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  for (uint32_t c = 0; c < states_.size(); ++c)
-    for (uint32_t s = c * per_channel; states_[c].has_run && s < (c + 1) * per_channel; ++s)
-      reply_network_.notice(s);
+  for (uint32_t c = 0; c < states_.size(); ++c) {
+    if (!states_[c].has_run) continue;
+    for (uint32_t s = c * per_channel; s < (c + 1) * per_channel; ++s) reply_network_.notice(s);
+  }
   for (;;) {
     reply_tick_ = std::min(limit, reply_network_.next_tick(reply_tick_));
     if (reply_tick_ == limit) return;
@@ -436,17 +443,20 @@ Cycle MemorySystem::next_event() const {
 
 Counters MemorySystem::counters(uint16_t slot) const {
   Counters total = network_counters_[slot];
-  for (const auto& channel : channels_) total += channel->counters()[slot];
+  for (uint32_t c = 0; c < channels_.size(); ++c)
+    if (states_[c].last_run > counted_since_[slot]) total += channels_[c]->counters()[slot];
   return total;
 }
 
-void MemorySystem::reset_counters(uint16_t slot) {
+void MemorySystem::reset_counters(uint16_t slot, Cycle now) {
   network_counters_[slot] = Counters{};
-  for (const auto& channel : channels_) {
-    channel->counters()[slot] = Counters{};
+  for (uint32_t c = 0; c < channels_.size(); ++c) {
+    if (states_[c].last_run <= counted_since_[slot]) continue;  // they are 0
+    channels_[c]->counters()[slot] = Counters{};
     for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
-      channel->slice(s).activity(slot) = SliceActivity{};
+      channels_[c]->slice(s).activity(slot) = SliceActivity{};
   }
+  counted_since_[slot] = now;
 }
 
 std::vector<SliceActivity> MemorySystem::slice_activity(uint16_t slot) const {

@@ -98,7 +98,8 @@ class MemorySystem {
   void restore_l2(const std::vector<std::vector<CacheLine>>& contents);
 
   Counters counters(uint16_t slot) const;
-  void reset_counters(uint16_t slot);
+  /// now: the end of the last window.
+  void reset_counters(uint16_t slot, Cycle now);
   /// Per slice, since reset_counters().
   std::vector<SliceActivity> slice_activity(uint16_t slot) const;
   /// Totals per channel since the start.
@@ -123,6 +124,7 @@ class MemorySystem {
     uint32_t arriving = 0;  // packets in its slices' ports
     bool changed = true;    // requests have reached slices since, or these count refusals
     bool has_run = false;   // in the last window
+    Cycle last_run = 0;     // end of the last window in which it has
   };
   /// Between the request network and a slice.
   struct alignas(64) SlicePort {
@@ -165,6 +167,7 @@ class MemorySystem {
   uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
   std::vector<Counters> network_counters_;  // per launch slot
+  std::vector<Cycle> counted_since_;        // likewise
   std::vector<AccessWindow> windows_;       // likewise
   bool has_windows_ = false;
   std::function<bool(uint64_t)> is_in_peer_;
