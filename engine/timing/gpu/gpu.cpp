@@ -126,6 +126,7 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
       lanes < spec_.sm.warp_size ? std::make_shared<PairedWarps>(std::move(source)) : std::move(source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
   launch->kernel->launch.id = id;
+  launch->code = shared_code(*launch->source);
   launch->kernel->constant_bank = constant_banks + launches_begun_++ * constant_bank_bytes;
   if (spec_.launch.cold_caches && start.alone) {
     memory_->empty_l2();
@@ -162,6 +163,17 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
       std::move(start.launch.controller), running, dispatcher_, static_cast<SampledMachine&>(*this),
       SamplingControl::Limits{spec_.sm.count, pool_.threads(), longest_window_});
   running.control->begin(now_);
+}
+
+/// That of earlier launches of the kernel, if their records are still in use.
+std::shared_ptr<LaunchCode> Gpu::shared_code(const InstructionSource& source) {
+  std::weak_ptr<LaunchCode>& known = shared_codes_[source.launch().name];
+  std::shared_ptr<LaunchCode> code = known.lock();
+  if (!code || code->instructions != source.instructions() || code->opcodes != source.opcodes()) {
+    code = std::make_shared<LaunchCode>(LaunchCode{source.instructions(), source.opcodes()});
+    known = code;
+  }
+  return code;
 }
 
 /// Where the kernel's code begins and ends, in whole lines, from its base.

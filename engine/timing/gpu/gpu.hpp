@@ -112,6 +112,7 @@ class Gpu : private SampledMachine {
   void end_transfers();
   void start_launches();
   void begin_launch(LaunchQueue::Start start);
+  std::shared_ptr<LaunchCode> shared_code(const InstructionSource& source);
   std::pair<uint64_t, uint64_t> code_range(const DecodedKernel& kernel) const;
   void warm_code(InstructionSource& source);
   void place_code(DecodedKernel& kernel);
@@ -162,6 +163,7 @@ class Gpu : private SampledMachine {
   std::map<std::pair<std::string, size_t>, uint64_t>
       code_;  // base address, by name and number of instructions
   uint64_t next_code_;
+  std::map<std::string, std::weak_ptr<LaunchCode>> shared_codes_;  // by the kernel's name
   std::vector<std::unique_ptr<RunningLaunch>> running_;  // by launch slot
   LaunchSlots slots_;                                    // in use, ascending
   std::vector<uint32_t> awake_;                          // SMs that something happens to in this window

@@ -16,13 +16,13 @@ LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::uniqu
   record.end_cycle = launch.last_end;
   record.launch_latency = launch.latency;
   record.occupancy = launch.occupancy;
-  record.instructions = launch.source->instructions();
-  record.opcodes = launch.source->opcodes();
+  record.code = launch.code;
+  const size_t instructions = record.code->instructions.size();
   record.timeline = launch.timeline;
   LaunchActivity& total = record.activity;
-  total.executions.resize(record.instructions.size());
-  total.samples.resize(record.instructions.size());
-  total.uncovered.resize(launch.kernel->control_bits ? record.instructions.size() : 0);
+  total.executions.resize(instructions);
+  total.samples.resize(instructions);
+  total.uncovered.resize(launch.kernel->control_bits ? instructions : 0);
   total.scheduler_cycles.resize(sms.front()->activity(slot).scheduler_cycles.size());
   record.sms.reserve(sms.size());
   for (const auto& sm : sms) {

@@ -546,8 +546,6 @@ class Session:
         while self._raw:
             raw = self._raw.popleft()
             launch = self._queued.pop(raw["id"])
-            if launch.origins is not None:
-                raw["pc"] = launch.origins.added_to(raw["pc"])
             try:
                 self._add(raw, launch)
             finally:
@@ -575,7 +573,7 @@ class Session:
     def _add(self, raw: RawLaunch, queued: QueuedLaunch) -> None:
         control = self._controls.pop(queued.number, None)
         offset = self._clock.cycle(raw["start_cycle"]) - raw["start_cycle"]
-        launch = launch_result(raw, queued.facts, self.machine, offset, self._energies)
+        launch = launch_result(raw, queued.facts, self.machine, offset, self._energies, queued.origins)
         if control is not None:
             launch = control.finish(raw, launch)
             assert raw["sampled"] is not None  # a launch under a controller
