@@ -225,8 +225,8 @@ std::string uncovered_dependences(const simt::LaunchRecord& record) {
     const simt::StaticInstruction& s = record.code->instructions[i];
     char pc[20];
     std::snprintf(pc, sizeof pc, "%04llx", static_cast<unsigned long long>(s.pc));
-    text += (places > 1 ? ", " : "") + std::string(pc) + " " + text_of(s, record.code->opcodes[s.opcode]) + " (" +
-            std::to_string(times) + " times)";
+    text += (places > 1 ? ", " : "") + std::string(pc) + " " + text_of(s, record.code->opcodes[s.opcode]) +
+            " (" + std::to_string(times) + " times)";
   }
   if (places == 0) return {};
   if (places > most) text += " and " + std::to_string(places - most) + " more";
@@ -380,15 +380,17 @@ RawLaunchParts parts_of(const std::shared_ptr<LaunchCode>& code, const nb::bytes
   return parts;
 }
 
+using CodeState = std::tuple<nb::bytes, std::vector<std::string>>;
+
 /// For pickles that this process reads.
-nb::tuple state_of(const LaunchCode& code) {
+CodeState state_of(const LaunchCode& code) {
   static_assert(std::is_trivially_copyable_v<simt::StaticInstruction>);
   const auto& instructions = code.instructions;
-  return nb::make_tuple(nb::bytes(instructions.data(), instructions.size() * sizeof instructions[0]),
+  return CodeState(nb::bytes(instructions.data(), instructions.size() * sizeof instructions[0]),
                         code.opcodes);
 }
 
-void set_state(LaunchCode& code, const std::tuple<nb::bytes, std::vector<std::string>>& state) {
+void set_state(LaunchCode& code, const CodeState& state) {
   const auto& [bytes, opcodes] = state;
   auto* made = new (&code) LaunchCode;
   made->instructions.resize(bytes.size() / sizeof(simt::StaticInstruction));
@@ -425,8 +427,7 @@ RawLaunch dict_of(const simt::LaunchRecord& record, uint64_t clock_khz, bool pri
 }
 
 void bind_launch_record(nb::module_& m) {
-  nb::class_<LaunchCode>(m, "LaunchCode", nb::is_weak_referenceable(),
-                         "The instructions of a kernel, which its launches share.")
+  nb::class_<LaunchCode>(m, "LaunchCode", "The instructions of a kernel, which its launches share.")
       .def("__getstate__", &state_of)
       .def("__setstate__", &set_state)
       .def_prop_ro(
@@ -438,5 +439,6 @@ void bind_launch_record(nb::module_& m) {
             return found;
           },
           "Of each instruction.")
-      .def("parts", &parts_of, "numbers"_a, "What the numbers of a launch say; a dict of RawLaunch has both.");
+      .def("parts", &parts_of, "numbers"_a,
+           "What the numbers of a launch say; a dict of RawLaunch has both.");
 }

@@ -80,11 +80,8 @@ class alignas(64) Sm {
   LaunchActivity& activity(uint16_t slot) { return recorder_.activity(slot); }
   /// The next cycle with something to do, as far as is known; ~0 if it only waits for others.
   Cycle next_event() const { return std::min(own_event_, next_outside_event()); }
-  /// Whether it is known that running it until `end` would change nothing.
-  bool rests_until(Cycle end) const {
-    return ctas_.resident() == 0 && own_event_ >= end && arrival_ >= end && port_.replies.empty() &&
-           port_.departures.empty() && ended_.empty() && !load_store_.counts_waiting();
-  }
+  /// Whether running it, until its next event and while its port is empty, would change nothing.
+  bool rests() const { return ctas_.resident() == 0 && ended_.empty() && !load_store_.counts_waiting(); }
   /// Describes what every warp waits for, to explain a deadlock.
   std::string describe_waits() const;
   /// Adds the resident warps of a launch to their numbers by what they do.

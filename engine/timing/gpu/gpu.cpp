@@ -43,6 +43,8 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
   for (uint32_t i = 0; i < spec_.sm.count; ++i)
     sms_.push_back(Sm::make(spec_, static_cast<uint16_t>(i), launch_slots(spec), longest, memory_->port(i)));
+  next_of_sm_.assign(sms_.size(), ~Cycle{0});
+  sm_rests_.assign(sms_.size(), 1);
 }
 
 Gpu::~Gpu() = default;
@@ -226,6 +228,7 @@ void Gpu::start_cta(const CtaDispatcher::Placement& p) {
   start.concurrent_threads = threads * launch.occupancy.ctas_per_sm * spec_.sm.count;
   start.thread_base = threads * (p.sm + uint64_t{spec_.sm.count} * (p.first_warp / std::max(1u, warps)));
   sms_[p.sm]->start_cta(std::move(start));
+  note_events(p.sm);
 }
 
 void Gpu::dispatch(Cycle limit) {
@@ -242,7 +245,10 @@ void Gpu::control_and_dispatch() {
   }
   dispatch(decided);
   if (couples_ctas())
-    for (auto& sm : sms_) sm->wake_clusters(now_);
+    for (uint32_t i = 0; i < sms_.size(); ++i) {
+      sms_[i]->wake_clusters(now_);
+      note_events(i);
+    }
 }
 
 void Gpu::collect_ended_ctas() {
@@ -258,6 +264,7 @@ void Gpu::collect_ended_ctas() {
       dispatcher_.release(static_cast<uint16_t>(i), end.cta_slot, ended);
     }
     sms_[i]->ended_ctas().clear();
+    note_events(i);
   }
 }
 
@@ -349,7 +356,10 @@ void Gpu::keep_recent(double recent, const std::function<void()>& warming) {
 
 std::vector<DroppedCta> Gpu::drop(uint16_t slot) {
   std::vector<DroppedCta> dropped;
-  for (auto& sm : sms_) sm->drop(slot, now_, dropped);
+  for (uint32_t i = 0; i < sms_.size(); ++i) {
+    sms_[i]->drop(slot, now_, dropped);
+    note_events(i);
+  }
   return dropped;
 }
 
@@ -368,6 +378,16 @@ void Gpu::use_huge_pages_in_time() {
     use_huge_pages(sms_.front().get());
 }
 
+/// Most launches are small: what has nothing to do in a window costs nothing in it.
+void Gpu::find_awake(Cycle end) {
+  awake_.clear();
+  for (uint32_t i = 0; i < sms_.size(); ++i) {
+    const MemoryPort& port = memory_->port(i);
+    if (!sm_rests_[i] || next_of_sm_[i] < end || !port.replies.empty() || !port.departures.empty())
+      awake_.push_back(i);
+  }
+}
+
 void Gpu::step(Cycle end) {
   use_huge_pages_in_time();
   const uint32_t channels = spec_.address_map.channels;
@@ -377,9 +397,7 @@ void Gpu::step(Cycle end) {
   });
   memory_->advance_replies(end);
   run_instruction_caches(false);
-  awake_.clear();
-  for (uint32_t i = 0; i < sms_.size(); ++i)
-    if (!sms_[i]->rests_until(end)) awake_.push_back(i);
+  find_awake(end);
   if (couples_ctas())
     for (const uint32_t i : awake_) sms_[i]->run(now_, end);
   else
@@ -405,7 +423,10 @@ void Gpu::run_instruction_caches(bool after_window) {
       instruction_caches_[c].take_replies(memory_->port(port).replies, answers);
       memory_->port(port).departures.clear();
     }
-    for (const auto& answer : answers) sms_[first + answer.sm]->deliver(answer.arrival);
+    for (const auto& answer : answers) {
+      sms_[first + answer.sm]->deliver(answer.arrival);
+      note_events(first + answer.sm);
+    }
     answers.clear();
   }
 }
@@ -436,11 +457,8 @@ void Gpu::perform_deferred() {
 /// do.
 Cycle Gpu::next_event() const {
   Cycle next = std::min({memory_->next_event(), dispatcher_.next_event(), queue_.next_event()});
-  for (const auto& sm : sms_) {
-    // An SM that is busy has something to do at once; usually, one of the first is.
-    if (next <= now_) return next;
-    next = std::min(next, sm->next_event());
-  }
+  for (const Cycle of_sm : next_of_sm_) next = std::min(next, of_sm);
+  if (next <= now_) return next;
   for (const uint16_t slot : slots_) {
     next = std::min(next, finish_cycle(slot));
     if (running_[slot]->control) next = std::min(next, running_[slot]->control->next_effect());

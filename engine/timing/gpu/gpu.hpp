@@ -118,6 +118,12 @@ class Gpu : private SampledMachine {
   void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
+  /// Something has happened to an SM.
+  void note_events(uint32_t sm) {
+    next_of_sm_[sm] = sms_[sm]->next_event();
+    sm_rests_[sm] = sms_[sm]->rests();
+  }
+  void find_awake(Cycle end);
   void use_huge_pages_in_time();
   /// Passes the L2's replies to the shared instruction caches (before the SMs run a window), or lets the
   /// caches look up what the SMs have requested (after it).
@@ -164,9 +170,12 @@ class Gpu : private SampledMachine {
       code_;  // base address, by name and number of instructions
   uint64_t next_code_;
   std::map<std::string, std::weak_ptr<LaunchCode>> shared_codes_;  // by the kernel's name
-  std::vector<std::unique_ptr<RunningLaunch>> running_;  // by launch slot
-  LaunchSlots slots_;                                    // in use, ascending
-  std::vector<uint32_t> awake_;                          // SMs that something happens to in this window
+  std::vector<std::unique_ptr<RunningLaunch>> running_;            // by launch slot
+  LaunchSlots slots_;                                              // in use, ascending
+  // Of each SM, when something last happened to it: its next event, and whether it rests until then.
+  std::vector<Cycle> next_of_sm_;
+  std::vector<uint8_t> sm_rests_;
+  std::vector<uint32_t> awake_;  // SMs that something happens to in this window
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;
   std::vector<LaunchRecord> finished_;

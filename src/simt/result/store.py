@@ -11,6 +11,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
 import zstandard
@@ -30,6 +31,7 @@ much."""
 _LEVEL = 1
 _FIELDS = tuple(f.name for f in fields(LaunchResult) if f.name not in ("machine", "energies"))
 _KNOWN = tuple(name for name in _FIELDS if name not in PACKED)
+_fields, _known = itemgetter(*_FIELDS), itemgetter(*_KNOWN)
 
 
 class LaunchStore(Mapping[int, LaunchResult]):
@@ -134,7 +136,7 @@ class LaunchStore(Mapping[int, LaunchResult]):
 def _row(launch: LaunchResult) -> tuple[PackedCounts | None, tuple[Any, ...]]:
     """A launch as it is compressed: its packed counts, if it has them, and the other fields."""
     packed = launch.packed
-    return packed, tuple(getattr(launch, name) for name in (_FIELDS if packed is None else _KNOWN))
+    return packed, (_fields if packed is None else _known)(vars(launch))
 
 
 class StoredLaunches(Sequence[LaunchResult]):

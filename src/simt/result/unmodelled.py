@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from simt._engine import LaunchCode, tensor_multiply_adds
 from simt.isa import Operation, builtin_tables, table_for
@@ -30,25 +29,22 @@ class Unmodelled:
         self._special = special
         self._effects = Counter[tuple[str, str]]()
         self._energies = Counter[str]()
-        self._none = WeakKeyDictionary[LaunchCode, bool]()
+        self._without: LaunchCode | None = None  # the last that has none of them
 
     def add(self, launch: LaunchResult) -> None:
         energies, packed = launch.energies, launch.packed
-        if packed is not None and self._has_none(packed.code, launch.sm_version):
-            return
+        if packed is not None:  # launches of a kernel share its code, and often follow each other
+            if packed.code is self._without:
+                return
+            if not _suspects(tuple(packed.code.opcodes), launch.sm_version):
+                self._without = packed.code
+                return
         for place, opcode, why in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
             issued, name = launch.pc["issued"][place], opcode.partition(".")[0]
             if why and name not in self._special:
                 self._effects[name, why] += issued
             if energies is not None and not energies.has_opcode(opcode):
                 self._energies[name] += issued
-
-    def _has_none(self, code: LaunchCode, sm_version: int) -> bool:
-        """Whether none of a kernel's instructions is one of these."""
-        known = self._none.get(code)
-        if known is None:
-            known = self._none[code] = not _suspects(tuple(code.opcodes), sm_version)
-        return known
 
     def warnings(self) -> list[str]:
         """One for each opcode, with the number of warp instructions."""

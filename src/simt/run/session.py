@@ -26,7 +26,7 @@ from simt.errors import (
 )
 from simt.host_threads import host_threads
 from simt.options import ExecutionOptions, Options
-from simt.progress import Progress, reporter
+from simt.progress import Progress, reporter, unseen
 from simt.result import Machine, Provenance, Result
 from simt.result.journal import Saved
 from simt.result.transfer import Transfer
@@ -420,7 +420,8 @@ class Session:
         def after_slice() -> None:
             self._collect()
             self.watch()
-            report(self._progress(work))
+            if report is not unseen:
+                report(self._progress(work))
 
         with self.reporter.showing() as report, deferred_stop() as stop_requested, explained():
             try:
