@@ -29,8 +29,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       windows_(launch_slots) {
   const uint32_t per_channel = spec.address_map.slices_per_channel;
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
-    channels_.push_back(
-        std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c, launch_slots));
+    channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c));
     for (uint32_t s = 0; s < per_channel; ++s) {
       slices_[c * per_channel + s].slice = &channels_[c]->slice(s);
       slices_[c * per_channel + s].channel = &states_[c];
@@ -451,10 +450,8 @@ Counters MemorySystem::counters(uint16_t slot) const {
 void MemorySystem::reset_counters(uint16_t slot, Cycle now) {
   network_counters_[slot] = Counters{};
   for (uint32_t c = 0; c < channels_.size(); ++c) {
-    if (states_[c].last_run <= counted_since_[slot]) continue;  // they are 0
-    channels_[c]->counters()[slot] = Counters{};
-    for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
-      channels_[c]->slice(s).activity(slot) = SliceActivity{};
+    if (slot >= channels_[c]->counters().size() || states_[c].last_run > counted_since_[slot])
+      channels_[c]->reset_counters(slot);
   }
   counted_since_[slot] = now;
 }
@@ -463,7 +460,7 @@ std::vector<SliceActivity> MemorySystem::slice_activity(uint16_t slot) const {
   std::vector<SliceActivity> activity;
   for (const auto& channel : channels_)
     for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
-      activity.push_back(channel->slice(s).activity(slot));
+      activity.push_back(channel->slice(s).activity()[slot]);
   return activity;
 }
 
