@@ -390,7 +390,7 @@ void Gpu::find_awake(Cycle end) {
 
 void Gpu::step(Cycle end) {
   use_huge_pages_in_time();
-  const uint32_t channels = spec_.address_map.channels;
+  const uint32_t channels = memory_->find_running(end);
   const uint32_t parts = std::min(channels, pool_.threads() * 4);
   pool_.run(parts, [&](uint32_t i) {
     memory_->advance_slices(channels * i / parts, channels * (i + 1) / parts, end);
