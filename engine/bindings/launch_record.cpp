@@ -387,7 +387,7 @@ CodeState state_of(const LaunchCode& code) {
   static_assert(std::is_trivially_copyable_v<simt::StaticInstruction>);
   const auto& instructions = code.instructions;
   return CodeState(nb::bytes(instructions.data(), instructions.size() * sizeof instructions[0]),
-                        code.opcodes);
+                   code.opcodes);
 }
 
 void set_state(LaunchCode& code, const CodeState& state) {
