@@ -66,17 +66,17 @@ def simulate(trace: Path, gpu: str, values: dict[str, object], threads: int = 1)
         else:
             engine.launch(command.source(), command.id)
     engine.run(1 << 60)
-    launches = engine.finished()
+    launches = [{**x, **x["code"].parts(x["numbers"])} for x in engine.finished()]
     reads = [x["l2"][kind] for x in launches for kind in ("global_read", "atomic", "local_read")]
     return Run(
         cycles=sum(x["end_cycle"] - x["start_cycle"] for x in launches),
         launch_latency=sum(x["launch_latency"] for x in launches),
-        warp_instructions=sum(x["counters"]["warp_instructions"] for x in launches),
-        thread_instructions=sum(x["counters"]["thread_instructions"] for x in launches),
+        warp_instructions=sum(x["engine"]["warp_instructions"] for x in launches),
+        thread_instructions=sum(x["engine"]["thread_instructions"] for x in launches),
         l2_read_hits=sum(r["hit"] for r in reads),
         l2_reads=sum(r["hit"] + r["hit_reserved"] + r["miss"] + r["sector_miss"] for r in reads),
-        dram_reads=sum(x["counters"]["dram_reads"] for x in launches),
-        dram_writes=sum(x["counters"]["dram_writes"] for x in launches),
+        dram_reads=sum(x["engine"]["dram_reads"] for x in launches),
+        dram_writes=sum(x["engine"]["dram_writes"] for x in launches),
     )
 
 

@@ -125,4 +125,5 @@ def measure(kind: str, spec: Spec, threads: int = 1, repeats: int = 3) -> tuple[
         engine.run(1 << 60)
         best = min(best, time.perf_counter() - start)
         (record,) = engine.finished()
-    return best, record["counters"]["warp_instructions"], record["end_cycle"] - record["start_cycle"]
+    counters = record["code"].parts(record["numbers"])["engine"]
+    return best, counters["warp_instructions"], record["end_cycle"] - record["start_cycle"]

@@ -10,6 +10,7 @@ void bind_testing(nanobind::module_& m);
 void bind_testing_dispatch(nanobind::module_& testing);
 void bind_ptx(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);
+void bind_launch_record(nanobind::module_& m);
 void bind_functional(nanobind::module_& m);
 void bind_device_memory(nanobind::module_& functional);
 void bind_memory_operations(nanobind::module_& functional);

@@ -9,6 +9,7 @@ NB_MODULE(_engine, m) {
   bind_policies(m);
   bind_testing(m);
   bind_ptx(m);
+  bind_launch_record(m);
   bind_gpu(m);
   bind_functional(m);
   bind_control(m);

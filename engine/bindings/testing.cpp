@@ -168,9 +168,9 @@ class TestMemory {
     std::vector<std::tuple<uint64_t, uint32_t, uint64_t, bool>> replies;
     const std::clock_t start = std::clock();
     size_t next = 0;
-    const uint32_t channels = spec_.address_map.channels;
     while (now_ < end) {
       const uint64_t window_end = std::min(end, now_ + window);
+      const uint32_t channels = memory_.find_running(window_end);
       for (uint32_t p = parts; p-- > 0;)
         memory_.advance_slices(channels * p / parts, channels * (p + 1) / parts, window_end);
       memory_.advance_replies(window_end);

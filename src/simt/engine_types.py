@@ -10,7 +10,7 @@ from typing import Literal, TypedDict
 
 from typing_extensions import NotRequired
 
-from simt._engine import MemorySpace, OpcodeTable, Operation, Unit
+from simt._engine import LaunchCode, MemorySpace, OpcodeTable, Operation, Unit
 
 Dim3 = tuple[int, int, int]
 CacheLookups = dict[str, dict[str, int]]
@@ -129,13 +129,10 @@ class RawFinding(TypedDict):
 
 
 class RawLaunch(TypedDict):
-    """A launch that the engine has finished. stalls: scheduler cycles by reason and scheduler."""
+    """A launch that the engine has finished. `code.parts(numbers)` makes the RawLaunchParts."""
 
     id: int
-    name: str
     stream: int
-    grid: Dim3
-    block: Dim3
     start_cycle: int
     end_cycle: int
     launch_latency: int
@@ -144,16 +141,23 @@ class RawLaunch(TypedDict):
     l1_bytes: int
     shared_carve_out_bytes: int
     clock_khz: int
-    counters: dict[str, int]
+    code: LaunchCode
+    numbers: bytes
+    timeline: RawTimeline | None  # None without intervals
+    warnings: list[str]
+    sampled: RawSampling | None
+
+
+class RawLaunchParts(TypedDict):
+    """What most finished launches are never asked for. stalls: scheduler cycles by reason and scheduler."""
+
+    engine: dict[str, int]
     l1: CacheLookups
     l2: CacheLookups
     stalls: dict[str, list[int]]
     warp_stalls: dict[str, int]
     pc: RawInstructions
     spread: dict[str, dict[str, list[int]]]
-    timeline: RawTimeline | None  # None without intervals
-    warnings: list[str]
-    sampled: RawSampling | None
 
 
 class ControlAnswer(TypedDict):

@@ -42,6 +42,10 @@ def rate(per_second: float) -> str:
     return f"{per_second:.3g} /s"
 
 
+def unseen(progress: object) -> None:
+    """What `Reporter.showing` gives where nothing is shown."""
+
+
 class Reporter(Generic[_Progress]):
     """Shows the progress of something.
 
@@ -67,7 +71,7 @@ class Reporter(Generic[_Progress]):
         if callable(self._progress):
             yield self._progress
         elif not self._progress:
-            yield lambda _: None
+            yield unseen
         elif sys.stderr.isatty():
             with self._bar() as show:
                 yield show

@@ -22,7 +22,7 @@ from simt.isa import table_for
 from simt.spec import load_spec
 from simt.trace import open_trace
 from simt.trace.writer import Warp
-from support.tiny import GLOBAL, MOST_CYCLES, write_kernel
+from support.tiny import GLOBAL, MOST_CYCLES, finished, write_kernel
 
 GENERAL, UNIFORM, PREDICATE = 0, 1, 2
 NONE = 7
@@ -106,7 +106,7 @@ def run(folder: Path, code: Code, gpu: str = "rtx3070", warps: int = 1) -> dict[
     engine = _engine.Gpu(load_spec(gpu, together).native(), 1)
     engine.launch(source_of(folder, code, warps), 1)
     assert engine.run(MOST_CYCLES)
-    (record,) = engine.finished()
+    (record,) = finished(engine)
     return record
 
 
@@ -230,7 +230,7 @@ def test_what_is_under_way_to_memory_holds_no_place(
         engine = _engine.Gpu(load_spec("rtx3070", {**one_at_a_time, "l2.latency": latency}).native(), 1)
         engine.launch(source_of(tmp_path / str(latency), code, ctas=4), 1)
         assert engine.run(MOST_CYCLES)
-        (record,) = engine.finished()
+        (record,) = finished(engine)
         return int(record["end_cycle"])
 
     assert end(400) - end(300) == 100
@@ -419,7 +419,7 @@ def test_collector_cores_use_their_scoreboard(tmp_path: Path) -> None:
     engine = _engine.Gpu(load_spec("rtx3070-accelsim").native(), 1)
     engine.launch(open_trace(folder).kernels[0].source(), 1)
     assert engine.run(MOST_CYCLES)
-    (plain,) = engine.finished()
+    (plain,) = finished(engine)
     record = run(tmp_path / "controlled", code(), "rtx3070-accelsim")
     assert record["end_cycle"] == plain["end_cycle"]
     assert record["counters"]["uncovered_dependences"] == 0

@@ -10,7 +10,7 @@ from simt.spec import load_spec
 from simt.trace import open_trace
 from simt.trace.generate import generate
 from simt.trace.writer import Warp
-from support.tiny import GLOBAL, MOST_CYCLES, dependent, run, warp_of, write_kernel
+from support.tiny import GLOBAL, MOST_CYCLES, dependent, finished, run, warp_of, write_kernel
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_calls_of_the_engine_end_by_time(tmp_path: Path) -> None:
         calls = 1
         while not engine.run(MOST_CYCLES, seconds=seconds):
             calls += 1
-        return calls, engine.finished()[0]
+        return calls, finished(engine)[0]
 
     calls, whole = record(float("inf"))
     assert calls == 1

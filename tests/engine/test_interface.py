@@ -21,7 +21,7 @@ from simt.spec import load_spec
 from simt.spec.native import NativeSpec
 from simt.trace import open_trace
 from support.ptx_dump import HEADER
-from support.tiny import GLOBAL, run, warp_of, write_kernel
+from support.tiny import GLOBAL, warp_of, write_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "src" / "simt" / "_engine"
@@ -127,11 +127,17 @@ def test_launches(tmp_path: Path) -> None:
         w.op("FFMA", 2, (4, 4, 4))
 
     trace = write_kernel(tmp_path / "t", [[warp_of(build)]])
-    (raw,) = run(trace, timeline=100)
-    assert raw["timeline"]["dram_banks"]["bank"]
-    assert list(deviations(raw, engine_types.RawLaunch)) == []
     (kernel,) = open_trace(trace).kernels
     source, spec = kernel.source(), load_spec("qv100").native()
+    engine = _engine.Gpu(spec, timeline_interval=100)
+    engine.launch(source, 1)
+    engine.run(100_000)
+    (raw,) = engine.finished()
+    assert raw["timeline"] is not None and raw["timeline"]["dram_banks"]["bank"]
+    assert list(deviations(raw, engine_types.RawLaunch)) == []
+    assert list(deviations(raw["code"].parts(raw["numbers"]), engine_types.RawLaunchParts)) == []
+    with pytest.raises(ValueError, match="no numbers of a launch"):
+        raw["code"].parts(raw["numbers"][:-1])
     engine = _engine.Gpu(spec)
     facts: dict[str, Any] = dict(index=0, id=1, name="tiny", grid=(1, 1, 1), block=(32, 1, 1))
     control = LaunchControl(StopsAtOnce().start(), sm_count=80, l2_lines=1, dram_bytes_per_cycle=1.0, **facts)

@@ -17,7 +17,7 @@ from simt._engine import testing
 from simt.spec import load_spec
 from simt.trace import open_trace
 from simt.trace.generate import Warp
-from support.tiny import GLOBAL, warp_of, write_kernel
+from support.tiny import GLOBAL, finished, warp_of, write_kernel
 
 NONE, TO_DEVICE, TO_HOST, WITHIN, FROM_PEER, TO_PEER = range(6)
 
@@ -268,7 +268,7 @@ class Machine:
         return self.engine.cycle
 
     def _collect(self) -> None:
-        for record in self.engine.finished():
+        for record in finished(self.engine):
             self.cycles[record["id"]] = (record["start_cycle"], record["end_cycle"])
         for number, start, end in self.engine.finished_transfers():
             self.cycles[number] = (start, end)
@@ -391,7 +391,7 @@ def test_what_copies_leave_in_the_l2_is_there_when_they_end(folder: Path) -> Non
         )
         machine.launch(1)
         assert machine.engine.run(1 << 60)
-        (record,) = machine.engine.finished()
+        (record,) = finished(machine.engine)
         return sum(row["hit"] for row in record["l2"].values())
 
     assert hits(1) > hits(2)  # in the launch's own stream, and concurrently with the launch
@@ -404,7 +404,7 @@ def test_what_a_memset_or_a_copy_on_the_device_leaves_is_there_when_it_ends(fold
         machine.engine.transfer(11, stream=stream, link="device", traffic=100_000_000, touched=touched)
         machine.launch(1)
         assert machine.engine.run(1 << 60)
-        (record,) = machine.engine.finished()
+        (record,) = finished(machine.engine)
         return sum(row["hit"] for row in record["l2"].values())
 
     size, far = 1 << 18, GLOBAL + (1 << 32)

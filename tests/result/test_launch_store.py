@@ -9,17 +9,20 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import simt
 from simt.errors import ResultError
 from simt.result import LaunchResult, Result, files, store
 from simt.result.elapsed import covered, shares
+from simt.result.launch import PACKED
 from simt.result.store import BLOCK, LaunchStore
 from simt.result.tables import TABLES
 from simt.run.facts import Facts, launch_result
-from support.fake_gpu import finished_launch, installed
+from support.fake_gpu import finished_launch, installed, packed
 from support.kills import PTX
 from support.launches import MACHINE
 
@@ -28,13 +31,15 @@ LAUNCHES = int(os.environ.get("SIMT_LAUNCHES", "3000"))
 
 
 def launches(count: int) -> list[LaunchResult]:
-    """Launches one after the other, every other one with a timeline."""
+    """Launches one after the other, every other one with a timeline, every third one not packed."""
     made: list[LaunchResult] = []
     for index in range(count):
         cycle, ctas = made[-1].end_cycle + 10 if made else 0, 1 + index % 3
-        raw = finished_launch(index + 1, cycle, ctas, interval=500 * (index % 2))
+        raw: Any = packed(finished_launch(index + 1, cycle, ctas, interval=500 * (index % 2)))
         facts = Facts(index, index + 1, f"kernel{index % 2}", (ctas, 1, 1), (256, 1, 1), 0, 32, 80)
-        made.append(launch_result(raw, facts, MACHINE))
+        launch = launch_result(raw, facts, MACHINE)
+        assert launch.packed is not None
+        made.append(launch if index % 3 else replace(launch))
     return made
 
 
@@ -56,6 +61,27 @@ def test_a_store_has_what_was_added(count: int, monkeypatch: pytest.MonkeyPatch)
     assert found != tuple(expected[:-1]) and found != (*expected[:-1], replace(expected[-1], name="another"))
     with pytest.raises(KeyError):
         kept[count]
+
+
+def test_counts_stay_packed_until_one_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_DECODED_BYTES", 1)
+    gpu = simt.GPU("qv100", set={"sm.count": 4})
+    kernel = gpu.load(PTX).work
+    x = gpu.zeros(64, np.uint32)
+    launch = kernel[1, 64](x, 3)
+    assert not set(PACKED) & set(vars(launch))
+    again = pickle.loads(pickle.dumps(launch))
+    assert again.packed is None and again == launch  # another process has no code
+    assert launch.cycles > 0 and launch.name == "work" and launch.engine["warps"] == 2
+    assert set(PACKED) <= set(vars(launch)) and "ret;" in launch.pc["ptx"]
+    with pytest.raises(AttributeError, match="'LaunchResult' object has no attribute 'another'"):
+        launch.another  # noqa: B018
+    assert [kernel[1, 64](x, 3).packed.code is launch.packed.code for _ in range(3)] == [True] * 3
+    for _ in range(2 * BLOCK):
+        last = kernel[1, 64](x, 3)
+    found = gpu.launches[0]  # from the file
+    assert found is not launch and found == launch and found.counters == launch.counters
+    assert last.packed.code.opcodes == launch.packed.code.opcodes
 
 
 def test_a_full_disk_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from simt.spec.files import ANY_NAME, _fields, choices, range_of
 from simt.spec.section import Megahertz, Quantity
 from simt.trace import Copy, open_trace
 from simt.trace.writer import LOCAL_BASE, SHARED_BASE, Warp
-from support.tiny import GLOBAL, MOST_CYCLES, write_kernel
+from support.tiny import GLOBAL, MOST_CYCLES, finished, write_kernel
 
 GPUS = {"qv100": {"sm.count": 3}, "h100": {"sm.count": 4}, "titan-accelsim": {"sm.count": 2}}
 NAMES = ("name", "description")
@@ -285,7 +285,7 @@ def simulated(folder: Path, gpu: str, overrides: tuple[tuple[str, Any], ...]) ->
     for number, link in enumerate(("host_to_device", "peer_to_device")):
         engine.transfer((1 << 62) + number, link=link, traffic=4096)
     assert engine.run(MOST_CYCLES)
-    return engine.finished(), engine.finished_transfers()
+    return finished(engine), engine.finished_transfers()
 
 
 def contexts(path: str) -> Iterator[dict[str, Any]]:

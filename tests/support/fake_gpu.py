@@ -7,6 +7,7 @@ for each of its CTAs after a launch latency of 500, one launch after the other.
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 import types
 from array import array
@@ -22,6 +23,7 @@ import simt.power
 import simt.validate.confidence  # noqa: F401
 from simt._engine import COUNTERS
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
+from simt.result.launch import PACKED
 
 CTA_CYCLES, LATENCY, INSTRUCTIONS = 1000, 500, 640
 CALL_CYCLES = 1000  # of a call of `Gpu.run` that ends by time
@@ -191,13 +193,34 @@ def finished_launch(
     return launch | {k: v for k, v in changes.items() if k not in counters}
 
 
+@dataclass(frozen=True)
+class FakeCode:
+    """The engine's LaunchCode."""
+
+    opcodes: tuple[str, ...]
+
+    def parts(self, numbers: bytes) -> dict[str, Any]:
+        parts: dict[str, Any] = pickle.loads(numbers)
+        return parts
+
+
+def packed(launch: dict[str, Any]) -> dict[str, Any]:
+    """The report of `finished_launch` as the engine gives it, its counts packed."""
+    raw = dict(launch)
+    raw["engine"] = raw.pop("counters")
+    parts = {name: raw.pop(name) for name in PACKED}
+    code = FakeCode(tuple(parts["pc"].get("opcode", ())))
+    return {**raw, "code": code, "numbers": pickle.dumps(parts)}
+
+
 def fake_launch(ctas: int = 4, **changes: Any) -> Any:
     """A LaunchResult of `finished_launch`."""
     from simt.result import Machine
     from simt.run.facts import Facts, launch_result
 
     facts = Facts(0, 1, "kernel", (ctas, 1, 1), (256, 1, 1), 0, 32, 70)
-    return launch_result(finished_launch(1, ctas=ctas, **changes), facts, Machine.from_spec(SPEC))
+    raw: Any = packed(finished_launch(1, ctas=ctas, **changes))
+    return launch_result(raw, facts, Machine.from_spec(SPEC))
 
 
 @dataclass
@@ -268,7 +291,7 @@ class FakeGpu:
         fresh = self._queue[self._reported : self._done()]
         self._reported = self._done()
         return [
-            finished_launch(i, end - LATENCY - ctas * CTA_CYCLES, ctas, self.timeline_interval)
+            packed(finished_launch(i, end - LATENCY - ctas * CTA_CYCLES, ctas, self.timeline_interval))
             for i, ctas, end in fresh
         ]
 

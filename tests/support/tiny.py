@@ -74,7 +74,17 @@ def run(
         for i in range(1 << 20):
             if engine.run(slices(i)):
                 break
-    return engine.finished()
+    return finished(engine)
+
+
+def finished(engine: _engine.Gpu) -> list[dict[str, Any]]:
+    """The engine's records with all their parts; its counters are `counters`."""
+    found = []
+    for raw in engine.finished():
+        parts = raw["code"].parts(raw["numbers"])
+        kept = {name: value for name, value in raw.items() if name not in ("code", "numbers")}
+        found.append({**kept, **parts, "counters": parts["engine"]})
+    return found
 
 
 def cycles(

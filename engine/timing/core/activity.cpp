@@ -20,18 +20,28 @@ void LaunchActivity::add_cycles(const LaunchActivity& other) {
     for (size_t r = 0; r < reasons; ++r) scheduler_cycles[s][r] += other.scheduler_cycles[s][r];
 }
 
-ActivityRecorder::ActivityRecorder(const WarpTable& warps) : warps_(warps), counters_(1), activity_(1) {
+ActivityRecorder::ActivityRecorder(const WarpTable& warps)
+    : warps_(warps), counters_(1), activity_(1), unprepared_(1) {
   scheduler_did_.fill(StallReason::NoInstruction);
 }
 
-void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
+void ActivityRecorder::begin_launch(const DecodedKernel& kernel, bool resident) {
   write_cycles();
   add_up();
-  if (kernel.slot >= counters_.size()) {
-    counters_.resize(kernel.slot + 1u);
-    activity_.resize(kernel.slot + 1u);
+  const uint16_t slot = kernel.slot;
+  if (slot >= counters_.size()) {
+    counters_.resize(slot + 1u);
+    activity_.resize(slot + 1u);
+    unprepared_.resize(slot + 1u);
   }
-  LaunchActivity& activity = activity_[kernel.slot];
+  counters_[slot] = Counters{};
+  unprepared_[slot] = &kernel;
+  if (resident && current_ == slot) prepare(slot);  // their cycles count for the launch from here on
+}
+
+void ActivityRecorder::clear_activity(uint16_t slot) {
+  const DecodedKernel& kernel = *std::exchange(unprepared_[slot], nullptr);
+  LaunchActivity& activity = activity_[slot];
   // In the memory of the slot's last launch: programs may have tens of thousands of small ones.
   const size_t instructions = kernel.instructions.size();
   activity.warp_states = {};
@@ -39,7 +49,6 @@ void ActivityRecorder::begin_launch(const DecodedKernel& kernel) {
   activity.executions.assign(instructions, {});
   activity.samples.assign(instructions, {});
   activity.uncovered.assign(kernel.control_bits ? instructions : 0, 0);
-  counters_[kernel.slot] = Counters{};
 }
 
 void ActivityRecorder::count_residents() {

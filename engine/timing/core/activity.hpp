@@ -38,10 +38,12 @@ class ActivityRecorder {
 
   explicit ActivityRecorder(const WarpTable& warps);
 
-  void begin_launch(const DecodedKernel& kernel);
+  /// resident: whether CTAs of other launches are.
+  void begin_launch(const DecodedKernel& kernel, bool resident);
   void cta_started(const DecodedKernel& kernel) {
     write_cycles();
     add_up();
+    prepare(kernel.slot);
     residents_changed_ = true;
     current_ = kernel.slot;
     Counters& counters = counters_[current_];
@@ -95,11 +97,16 @@ class ActivityRecorder {
   LaunchActivity& activity(uint16_t slot) {
     write_cycles();
     add_up();
+    prepare(slot);
     return activity_[slot];
   }
 
  private:
   static constexpr size_t max_schedulers = 8;
+  void prepare(uint16_t slot) {
+    if (unprepared_[slot]) clear_activity(slot);
+  }
+  void clear_activity(uint16_t slot);
   void count_residents();
   void write_cycles() {
     if (repeated_ > 0) write_repeated();
@@ -116,6 +123,8 @@ class ActivityRecorder {
   // As many launch slots as have been used: a GPU has many more.
   std::vector<Counters> counters_;
   std::vector<LaunchActivity> activity_;
+  // What begin_launch() has left to prepare(): an SM without CTAs of a launch has no use for its activity.
+  std::vector<const DecodedKernel*> unprepared_;
   uint16_t current_ = 0;  // launch slot that cycles count for
   bool residents_changed_ = true;
   uint32_t residents_ = 0;  // warps

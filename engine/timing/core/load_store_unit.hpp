@@ -57,6 +57,8 @@ class alignas(64) LoadStoreUnit {
   Cycle next_event(Cycle now) const;
   /// Counts as if a cycle without change were repeated `cycles` times.
   void skip(Cycle cycles);
+  /// Whether skip() may have something to count.
+  bool counts_waiting() const { return queued_ > 0 || dispatch_ != InFlightPool::none; }
 
   /// Fetches a multiplication's operands from shared memory, after those already asked for, with what
   /// bandwidth accesses and bulk copies leave. Returns the cycles that takes if they use none from now on.

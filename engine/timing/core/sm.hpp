@@ -51,7 +51,7 @@ class alignas(64) Sm {
   /// Runs the cycles [begin, end).
   virtual void run(Cycle begin, Cycle end) = 0;
 
-  void begin_launch(const DecodedKernel& kernel) { recorder_.begin_launch(kernel); }
+  void begin_launch(const DecodedKernel& kernel) { recorder_.begin_launch(kernel, ctas_.resident() > 0); }
   void start_cta(CtaStart start) {
     starts_.push_back(std::move(start));
     find_arrival();
@@ -80,7 +80,8 @@ class alignas(64) Sm {
   LaunchActivity& activity(uint16_t slot) { return recorder_.activity(slot); }
   /// The next cycle with something to do, as far as is known; ~0 if it only waits for others.
   Cycle next_event() const { return std::min(own_event_, next_outside_event()); }
-  bool has_work() const { return ctas_.resident() > 0 || !starts_.empty(); }
+  /// Whether running it, until its next event and while its port is empty, would change nothing.
+  bool rests() const { return ctas_.resident() == 0 && ended_.empty() && !load_store_.counts_waiting(); }
   /// Describes what every warp waits for, to explain a deadlock.
   std::string describe_waits() const;
   /// Adds the resident warps of a launch to their numbers by what they do.

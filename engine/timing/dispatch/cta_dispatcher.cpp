@@ -33,11 +33,13 @@ CtaDispatcher::CtaDispatcher(const Spec& spec, uint16_t launch_slots)
 
 void CtaDispatcher::begin(uint16_t launch_slot, const Grid& grid) {
   grids_[launch_slot] = {grid, 0, std::vector<uint32_t>(sms_.size())};
+  slots_.insert(std::lower_bound(slots_.begin(), slots_.end(), launch_slot), launch_slot);
   leftover_ = true;
 }
 
 void CtaDispatcher::end(uint16_t launch_slot) {
   grids_[launch_slot] = {};
+  std::erase(slots_, launch_slot);
   for (const Freed& freed : freed_) {
     Held& held = sms_[freed.sm].held[freed.cta_slot];
     if (held.launch_slot == launch_slot) held.launch_slot = ended;
@@ -52,8 +54,10 @@ Cycle CtaDispatcher::next_event() const {
 Cycle CtaDispatcher::next_possible(Cycle cycle) const {
   Cycle next = freed_.empty() ? ~Cycle{0} : freed_.front().cycle;
   if (held_back_) next = std::min(next, next_start());
-  for (const Progress& p : grids_)
+  for (const uint16_t slot : slots_) {
+    const Progress& p = grids_[slot];
     if (p.has_ctas() && p.grid.first_dispatch >= cycle) next = std::min(next, p.grid.first_dispatch);
+  }
   return next;
 }
 
@@ -65,8 +69,9 @@ bool CtaDispatcher::begin_cycle(Cycle cycle) {
     freed_.pop_back();
   }
   dispatchable_.clear();
-  for (size_t i = 0; i < grids_.size(); ++i) {
-    const auto slot = static_cast<uint16_t>((last_slot_ + i) % grids_.size());
+  const auto first = std::lower_bound(slots_.begin(), slots_.end(), last_slot_) - slots_.begin();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const uint16_t slot = slots_[(static_cast<size_t>(first) + i) % slots_.size()];
     if (!grids_[slot].has_ctas() || grids_[slot].grid.first_dispatch > cycle) continue;
     dispatchable_.push_back(slot);
     if (from_first_sm_ && grids_[slot].next == 0) last_sm_ = static_cast<uint32_t>(sms_.size()) - 1;

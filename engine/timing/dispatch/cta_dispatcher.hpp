@@ -102,6 +102,7 @@ class CtaDispatcher {
   bool held_back_ = false;       // the last cycle visited had CTAs that the rates did not permit
   bool leftover_ = false;        // the last cycle visited dispatched CTAs, so the next one may as well
   std::vector<Progress> grids_;  // by launch slot
+  std::vector<uint16_t> slots_;  // of launches that have not ended, ascending
   std::vector<SmResources> sms_;
   std::vector<Freed> freed_;  // a heap, earliest first
   Cycle decided_until_ = 0;

@@ -43,6 +43,8 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
   window_ = options.window == 0 ? longest : std::min(longest, options.window);
   for (uint32_t i = 0; i < spec_.sm.count; ++i)
     sms_.push_back(Sm::make(spec_, static_cast<uint16_t>(i), launch_slots(spec), longest, memory_->port(i)));
+  next_of_sm_.assign(sms_.size(), ~Cycle{0});
+  sm_rests_.assign(sms_.size(), 1);
 }
 
 Gpu::~Gpu() = default;
@@ -126,6 +128,7 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
       lanes < spec_.sm.warp_size ? std::make_shared<PairedWarps>(std::move(source)) : std::move(source);
   launch->kernel = std::make_unique<DecodedKernel>(*launch->source, spec_, slot);
   launch->kernel->launch.id = id;
+  launch->code = shared_code(*launch->source);
   launch->kernel->constant_bank = constant_banks + launches_begun_++ * constant_bank_bytes;
   if (spec_.launch.cold_caches && start.alone) {
     memory_->empty_l2();
@@ -147,7 +150,7 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
       sm->invalidate_l1();
   }
   if (!start.alone && options_.timeline_interval > 0) sample_timeline();  // of the launches already running
-  memory_->reset_counters(slot);
+  memory_->reset_counters(slot, now_);
   memory_->set_window(slot, start.launch.window);
   if (start.alone && options_.timeline_interval > 0) sampler_.restart(now_, sms_, *memory_, {});
   const Occupancy& occupancy = launch->occupancy;
@@ -155,12 +158,24 @@ void Gpu::begin_launch(LaunchQueue::Start start) {
                            occupancy.shared_per_cta, occupancy.registers_per_cta, occupancy.ctas_per_sm,
                            !occupancy.warning.empty()});
   running_[slot] = std::move(launch);
+  slots_.insert(std::lower_bound(slots_.begin(), slots_.end(), slot), slot);
   if (!start.launch.controller) return;
   RunningLaunch& running = *running_[slot];
   running.control = std::make_unique<SamplingControl>(
       std::move(start.launch.controller), running, dispatcher_, static_cast<SampledMachine&>(*this),
       SamplingControl::Limits{spec_.sm.count, pool_.threads(), longest_window_});
   running.control->begin(now_);
+}
+
+/// That of earlier launches of the kernel, if their records are still in use.
+std::shared_ptr<LaunchCode> Gpu::shared_code(const InstructionSource& source) {
+  std::weak_ptr<LaunchCode>& known = shared_codes_[source.launch().name];
+  std::shared_ptr<LaunchCode> code = known.lock();
+  if (!code || code->instructions != source.instructions() || code->opcodes != source.opcodes()) {
+    code = std::make_shared<LaunchCode>(LaunchCode{source.instructions(), source.opcodes()});
+    known = code;
+  }
+  return code;
 }
 
 /// Where the kernel's code begins and ends, in whole lines, from its base.
@@ -213,6 +228,7 @@ void Gpu::start_cta(const CtaDispatcher::Placement& p) {
   start.concurrent_threads = threads * launch.occupancy.ctas_per_sm * spec_.sm.count;
   start.thread_base = threads * (p.sm + uint64_t{spec_.sm.count} * (p.first_warp / std::max(1u, warps)));
   sms_[p.sm]->start_cta(std::move(start));
+  note_events(p.sm);
 }
 
 void Gpu::dispatch(Cycle limit) {
@@ -221,18 +237,22 @@ void Gpu::dispatch(Cycle limit) {
 
 void Gpu::control_and_dispatch() {
   Cycle decided = now_ + window_ - 1;  // a CTA starts in the cycle after its dispatch
-  for (const auto& launch : running_) {
-    if (!launch || !launch->control) continue;
-    launch->control->advance(now_);
-    decided = std::min(decided, launch->control->next_effect());
+  for (const uint16_t slot : slots_) {
+    const auto& control = running_[slot]->control;
+    if (!control) continue;
+    control->advance(now_);
+    decided = std::min(decided, control->next_effect());
   }
   dispatch(decided);
   if (couples_ctas())
-    for (auto& sm : sms_) sm->wake_clusters(now_);
+    for (uint32_t i = 0; i < sms_.size(); ++i) {
+      sms_[i]->wake_clusters(now_);
+      note_events(i);
+    }
 }
 
 void Gpu::collect_ended_ctas() {
-  for (uint32_t i = 0; i < sms_.size(); ++i) {
+  for (const uint32_t i : awake_) {
     for (const Sm::CtaEnd& end : sms_[i]->ended_ctas()) {
       RunningLaunch& launch = *running_[end.launch_slot];
       ++launch.done_ctas;
@@ -244,6 +264,7 @@ void Gpu::collect_ended_ctas() {
       dispatcher_.release(static_cast<uint16_t>(i), end.cta_slot, ended);
     }
     sms_[i]->ended_ctas().clear();
+    note_events(i);
   }
 }
 
@@ -268,12 +289,15 @@ Cycle Gpu::finish_cycle(uint16_t slot) const {
 
 void Gpu::finish_launches() {
   dispatch(now_);  // releases the places of ended CTAs
-  for (uint16_t slot = 0; slot < slot_count(); ++slot) {
-    if (!running_[slot]) continue;
+  for (size_t i = 0; i < slots_.size();) {
+    const uint16_t slot = slots_[i];
     RunningLaunch& launch = *running_[slot];
     if (launch.total_ctas == 0) launch.last_end = launch.start_cycle + launch.latency;
     // Counters are read at a fixed distance from the end, so that they do not depend on where windows end.
-    if (now_ >= finish_cycle(slot)) finish(slot);
+    if (now_ >= finish_cycle(slot))
+      finish(slot);
+    else
+      ++i;
   }
 }
 
@@ -293,7 +317,8 @@ void Gpu::finish(uint16_t slot) {
   finished_.push_back(std::move(finished));
   ++launches_done_;
   running_[slot].reset();
-  if (options_.timeline_interval > 0) sampler_.restart(now_, sms_, *memory_, slots_in_use());
+  std::erase(slots_, slot);
+  if (options_.timeline_interval > 0) sampler_.restart(now_, sms_, *memory_, slots_);
 }
 
 /// Data of the part of the launch that was not simulated would have stayed in the L2, where later launches
@@ -331,23 +356,18 @@ void Gpu::keep_recent(double recent, const std::function<void()>& warming) {
 
 std::vector<DroppedCta> Gpu::drop(uint16_t slot) {
   std::vector<DroppedCta> dropped;
-  for (auto& sm : sms_) sm->drop(slot, now_, dropped);
+  for (uint32_t i = 0; i < sms_.size(); ++i) {
+    sms_[i]->drop(slot, now_, dropped);
+    note_events(i);
+  }
   return dropped;
-}
-
-LaunchSlots Gpu::slots_in_use() const {
-  LaunchSlots slots;
-  for (uint16_t slot = 0; slot < slot_count(); ++slot)
-    if (running_[slot]) slots.push_back(slot);
-  return slots;
 }
 
 void Gpu::sample_timeline() {
   std::vector<Timeline*> timelines;
-  for (const auto& launch : running_)
-    if (launch) timelines.push_back(&launch->timeline);
+  for (const uint16_t slot : slots_) timelines.push_back(&running_[slot]->timeline);
   if (timelines.empty()) return;
-  sampler_.sample(now_, sms_, *memory_, slots_in_use(), timelines);
+  sampler_.sample(now_, sms_, *memory_, slots_, timelines);
 }
 
 /// State grows early in a simulation. Short ones end before huge pages would pay.
@@ -358,19 +378,30 @@ void Gpu::use_huge_pages_in_time() {
     use_huge_pages(sms_.front().get());
 }
 
+/// Most launches are small: what has nothing to do in a window costs nothing in it.
+void Gpu::find_awake(Cycle end) {
+  awake_.clear();
+  for (uint32_t i = 0; i < sms_.size(); ++i) {
+    const MemoryPort& port = memory_->port(i);
+    if (!sm_rests_[i] || next_of_sm_[i] < end || !port.replies.empty() || !port.departures.empty())
+      awake_.push_back(i);
+  }
+}
+
 void Gpu::step(Cycle end) {
   use_huge_pages_in_time();
-  const uint32_t channels = spec_.address_map.channels;
+  const uint32_t channels = memory_->find_running(end);
   const uint32_t parts = std::min(channels, pool_.threads() * 4);
   pool_.run(parts, [&](uint32_t i) {
     memory_->advance_slices(channels * i / parts, channels * (i + 1) / parts, end);
   });
   memory_->advance_replies(end);
   run_instruction_caches(false);
+  find_awake(end);
   if (couples_ctas())
-    for (auto& sm : sms_) sm->run(now_, end);
+    for (const uint32_t i : awake_) sms_[i]->run(now_, end);
   else
-    pool_.run(static_cast<uint32_t>(sms_.size()), [&](uint32_t i) { sms_[i]->run(now_, end); });
+    pool_.run(static_cast<uint32_t>(awake_.size()), [&](uint32_t i) { sms_[awake_[i]]->run(now_, end); });
   perform_deferred();
   run_instruction_caches(true);
   memory_->advance_requests(end);
@@ -392,15 +423,17 @@ void Gpu::run_instruction_caches(bool after_window) {
       instruction_caches_[c].take_replies(memory_->port(port).replies, answers);
       memory_->port(port).departures.clear();
     }
-    for (const auto& answer : answers) sms_[first + answer.sm]->deliver(answer.arrival);
+    for (const auto& answer : answers) {
+      sms_[first + answer.sm]->deliver(answer.arrival);
+      note_events(first + answer.sm);
+    }
     answers.clear();
   }
 }
 
 bool Gpu::couples_ctas() const {
-  for (const auto& launch : running_)
-    if (launch && launch->source->couples_ctas()) return true;
-  return false;
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [this](uint16_t slot) { return running_[slot]->source->couples_ctas(); });
 }
 
 void Gpu::perform_deferred() {
@@ -410,27 +443,23 @@ void Gpu::perform_deferred() {
     const Sm::Deferred* access;
   };
   std::vector<Entry> entries;
-  for (uint32_t i = 0; i < sms_.size(); ++i)
+  for (const uint32_t i : awake_)
     for (const Sm::Deferred& d : sms_[i]->deferred()) entries.push_back({d.cycle, i, &d});
   if (entries.empty()) return;
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair{a.cycle, a.sm} < std::pair{b.cycle, b.sm};
   });
   for (const Entry& e : entries) e.access->stream->perform(e.access->warp, e.access->ticket);
-  for (auto& sm : sms_) sm->deferred().clear();
+  for (const uint32_t i : awake_) sms_[i]->deferred().clear();
 }
 
 /// The cycle before which no SM, the memory system, the dispatcher, the queue or a controller has anything to
 /// do.
 Cycle Gpu::next_event() const {
   Cycle next = std::min({memory_->next_event(), dispatcher_.next_event(), queue_.next_event()});
-  for (const auto& sm : sms_) {
-    // An SM that is busy has something to do at once; usually, one of the first is.
-    if (next <= now_) return next;
-    next = std::min(next, sm->next_event());
-  }
-  for (uint16_t slot = 0; slot < slot_count(); ++slot) {
-    if (!running_[slot]) continue;
+  for (const Cycle of_sm : next_of_sm_) next = std::min(next, of_sm);
+  if (next <= now_) return next;
+  for (const uint16_t slot : slots_) {
     next = std::min(next, finish_cycle(slot));
     if (running_[slot]->control) next = std::min(next, running_[slot]->control->next_effect());
   }
@@ -442,8 +471,7 @@ Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   Cycle latest = std::min(limit, queue_.next_event());  // limit for idle windows as well
   if (options_.timeline_interval > 0)
     latest = std::min(latest, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
-  for (uint16_t slot = 0; slot < slot_count(); ++slot) {
-    if (!running_[slot]) continue;
+  for (const uint16_t slot : slots_) {
     end = std::min(end, std::max(now_ + 1, finish_cycle(slot)));
     if (running_[slot]->control) latest = std::min(latest, running_[slot]->control->next_event());
   }
@@ -481,8 +509,7 @@ Gpu::Progress Gpu::progress() {
   p.cycle = now_;
   p.launches_done = launches_done_;
   p.warp_instructions = finished_warp_instructions_;
-  for (uint16_t slot = 0; slot < slot_count(); ++slot) {
-    if (!running_[slot]) continue;
+  for (const uint16_t slot : slots_) {
     p.running.push_back(running_[slot]->kernel->launch.id);
     p.ctas_done += running_[slot]->done_ctas;
     p.ctas_total += running_[slot]->total_ctas;
@@ -501,8 +528,7 @@ std::string Gpu::describe(const RunningLaunch& launch) const {
 std::string Gpu::describe_work() const {
   constexpr size_t most = 8;  // groups of warps of one launch
   std::string text;
-  for (uint16_t slot = 0; slot < slot_count(); ++slot) {
-    if (!running_[slot]) continue;
+  for (const uint16_t slot : slots_) {
     text += describe(*running_[slot]);
     std::map<std::string, uint64_t> warps;
     for (const auto& sm : sms_) sm->count_waits(slot, warps);
@@ -525,8 +551,7 @@ std::string Gpu::describe_work() const {
 void Gpu::report_deadlock() const {
   std::string text = "deadlock at cycle " + std::to_string(now_) +
                      ": no warp can issue, no memory request is under way and no CTA can be dispatched";
-  for (const auto& launch : running_)
-    if (launch) text += describe(*launch);
+  for (const uint16_t slot : slots_) text += describe(*running_[slot]);
   text += '\n';
   constexpr size_t most = 16 * 1024;
   for (const auto& sm : sms_) {

@@ -112,11 +112,18 @@ class Gpu : private SampledMachine {
   void end_transfers();
   void start_launches();
   void begin_launch(LaunchQueue::Start start);
+  std::shared_ptr<LaunchCode> shared_code(const InstructionSource& source);
   std::pair<uint64_t, uint64_t> code_range(const DecodedKernel& kernel) const;
   void warm_code(InstructionSource& source);
   void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
   void step(Cycle end);
+  /// Something has happened to an SM.
+  void note_events(uint32_t sm) {
+    next_of_sm_[sm] = sms_[sm]->next_event();
+    sm_rests_[sm] = sms_[sm]->rests();
+  }
+  void find_awake(Cycle end);
   void use_huge_pages_in_time();
   /// Passes the L2's replies to the shared instruction caches (before the SMs run a window), or lets the
   /// caches look up what the SMs have requested (after it).
@@ -135,8 +142,6 @@ class Gpu : private SampledMachine {
   Cycle next_event() const;
   Cycle window_end(Cycle next_event, Cycle limit) const;
   void sample_timeline();
-  uint16_t slot_count() const { return static_cast<uint16_t>(running_.size()); }
-  LaunchSlots slots_in_use() const;
   std::string describe(const RunningLaunch& launch) const;
   [[noreturn]] void report_deadlock() const;
 
@@ -164,7 +169,13 @@ class Gpu : private SampledMachine {
   std::map<std::pair<std::string, size_t>, uint64_t>
       code_;  // base address, by name and number of instructions
   uint64_t next_code_;
-  std::vector<std::unique_ptr<RunningLaunch>> running_;  // by launch slot
+  std::map<std::string, std::weak_ptr<LaunchCode>> shared_codes_;  // by the kernel's name
+  std::vector<std::unique_ptr<RunningLaunch>> running_;            // by launch slot
+  LaunchSlots slots_;                                              // in use, ascending
+  // Of each SM, when something last happened to it: its next event, and whether it rests until then.
+  std::vector<Cycle> next_of_sm_;
+  std::vector<uint8_t> sm_rests_;
+  std::vector<uint32_t> awake_;  // SMs that something happens to in this window
   uint64_t launches_done_ = 0;
   uint64_t finished_warp_instructions_ = 0;
   std::vector<LaunchRecord> finished_;

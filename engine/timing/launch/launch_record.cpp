@@ -16,20 +16,21 @@ LaunchRecord record_of(const RunningLaunch& launch, const std::vector<std::uniqu
   record.end_cycle = launch.last_end;
   record.launch_latency = launch.latency;
   record.occupancy = launch.occupancy;
-  record.instructions = launch.source->instructions();
-  record.opcodes = launch.source->opcodes();
+  record.code = launch.code;
+  const size_t instructions = record.code->instructions.size();
   record.timeline = launch.timeline;
   LaunchActivity& total = record.activity;
-  total.executions.resize(record.instructions.size());
-  total.samples.resize(record.instructions.size());
-  total.uncovered.resize(launch.kernel->control_bits ? record.instructions.size() : 0);
+  total.executions.resize(instructions);
+  total.samples.resize(instructions);
+  total.uncovered.resize(launch.kernel->control_bits ? instructions : 0);
   total.scheduler_cycles.resize(sms.front()->activity(slot).scheduler_cycles.size());
   record.sms.reserve(sms.size());
   for (const auto& sm : sms) {
     const Counters& own = sm->counters(slot);
-    total.counters += own;
     record.sms.push_back(
         {own[Counter::warp_instructions], own[Counter::sm_active_cycles], own[Counter::active_warp_cycles]});
+    if (own[Counter::ctas] == 0 && own[Counter::sm_active_cycles] == 0) continue;  // all else is 0
+    total.counters += own;
     if (own[Counter::ctas] == 0) continue;  // its activity is 0
     const LaunchActivity& one = sm->activity(slot);
     total.add_cycles(one);

@@ -39,6 +39,12 @@ struct Sampled {
 
 class SamplingControl;
 
+/// The instructions of a kernel, which its launches share.
+struct LaunchCode {
+  std::vector<StaticInstruction> instructions;
+  std::vector<std::string> opcodes;
+};
+
 /// A launch that the GPU is running.
 struct RunningLaunch {
   RunningLaunch();
@@ -46,6 +52,7 @@ struct RunningLaunch {
 
   std::shared_ptr<InstructionSource> source;
   std::unique_ptr<DecodedKernel> kernel;
+  std::shared_ptr<LaunchCode> code;
   Occupancy occupancy{};
   Cycle start_cycle = 0;
   Cycle latency = 0;  ///< from start_cycle to the first dispatch
@@ -67,8 +74,7 @@ struct LaunchRecord {
   Cycle launch_latency = 0;
   Occupancy occupancy{};
   LaunchActivity activity{};
-  std::vector<StaticInstruction> instructions;
-  std::vector<std::string> opcodes;
+  std::shared_ptr<LaunchCode> code;
   Timeline timeline{};
   struct SmShare {
     uint64_t warp_instructions = 0, active_cycles = 0, active_warp_cycles = 0;

@@ -167,7 +167,8 @@ class alignas(64) L2Slice {
     if (stalled_) wake_ = 0;
     return cache_;
   }
-  SliceActivity& activity(uint16_t slot) { return activity_[slot]; }
+  /// By launch slot.
+  std::vector<SliceActivity>& activity() { return activity_; }
 
  private:
   struct Delayed {

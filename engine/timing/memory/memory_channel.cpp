@@ -6,9 +6,9 @@
 namespace simt {
 
 MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions,
-                             Crossbar<ReplyPacket>& network, uint32_t channel, uint32_t launch_slots)
+                             Crossbar<ReplyPacket>& network, uint32_t channel)
     : spec_(spec),
-      counters_(launch_slots),
+      counters_(1),
       dram_(spec.dram, counters_),
       l2_to_core_{spec.clock.l2_mhz.khz, spec.clock.core_mhz.khz},
       network_ticks_(spec.clock.interconnect_mhz.khz, spec.clock.l2_mhz.khz),
@@ -23,6 +23,15 @@ MemoryChannel::MemoryChannel(const Spec& spec, const AddressMap& map, const L2Pa
     slices_.emplace_back(spec, map, partitions, first_slice_ + s, outputs_, counters_);
   own_credit_.resize(slices);
   last_served_ = slices - 1;
+}
+
+void MemoryChannel::reset_counters(uint16_t slot) {
+  if (slot >= counters_.size()) {
+    counters_.resize(slot + 1u);
+    for (L2Slice& slice : slices_) slice.activity().resize(slot + 1u);
+  }
+  counters_[slot] = Counters{};
+  for (L2Slice& slice : slices_) slice.activity()[slot] = SliceActivity{};
 }
 
 void MemoryChannel::prefetch(const WindowEnd& end) {

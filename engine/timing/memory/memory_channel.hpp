@@ -21,7 +21,7 @@ class MemoryChannel {
  public:
   /// Its slices put their replies into `network`, whose inputs are the GPU's slices.
   MemoryChannel(const Spec& spec, const AddressMap& map, const L2Partitions& partitions,
-                Crossbar<ReplyPacket>& network, uint32_t channel, uint32_t launch_slots);
+                Crossbar<ReplyPacket>& network, uint32_t channel);
 
   /// The first tick of each clock domain that a window leaves out.
   struct WindowEnd {
@@ -34,7 +34,10 @@ class MemoryChannel {
   void append_bank_activity(std::vector<BankActivity>& out) const {
     dram_.append_bank_activity(dram_ticks_.tick(), out);
   }
-  std::vector<Counters>& counters() { return counters_; }
+  /// By launch slot, as many as have been in use: a GPU has many more.
+  const std::vector<Counters>& counters() const { return counters_; }
+  /// Before the first request of a launch in this slot.
+  void reset_counters(uint16_t slot);
   /// Core cycle before which nothing happens here; ~0 if never.
   uint64_t next_core_event() const;
   /// Whether a slice counts refusals, although nothing happens.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -25,16 +26,18 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
       packet_flits_(packet_flits(spec.interconnect)),
       network_counters_(launch_slots),
+      counted_since_(launch_slots),
       windows_(launch_slots) {
   const uint32_t per_channel = spec.address_map.slices_per_channel;
   for (uint32_t c = 0; c < spec.address_map.channels; ++c) {
-    channels_.push_back(
-        std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c, launch_slots));
+    channels_.push_back(std::make_unique<MemoryChannel>(spec_, map_, partitions_, reply_network_, c));
     for (uint32_t s = 0; s < per_channel; ++s) {
       slices_[c * per_channel + s].slice = &channels_[c]->slice(s);
       slices_[c * per_channel + s].channel = &states_[c];
     }
   }
+  live_.resize(states_.size());
+  std::iota(live_.begin(), live_.end(), 0u);
   set_aside(0);
 }
 
@@ -51,17 +54,32 @@ Cycle MemorySystem::look_ahead() const {
       1, ClockRatio{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz}.at_or_after(latency) - 1);
 }
 
+/// A channel that had nothing to do has something.
+inline void MemorySystem::wake(ChannelState& state) {
+  if (state.live) return;
+  state.live = true;
+  const auto channel = static_cast<uint32_t>(&state - states_.data());
+  live_.insert(std::lower_bound(live_.begin(), live_.end(), channel), channel);
+}
+
+uint32_t MemorySystem::find_running(Cycle end) {
+  running_.clear();
+  for (const uint32_t c : live_) {
+    ChannelState& state = states_[c];
+    if (!state.changed && state.arriving == 0 && state.next_event >= end) continue;
+    state.last_run = end;
+    running_.push_back(c);
+  }
+  return static_cast<uint32_t>(running_.size());
+}
+
 void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   const uint64_t l2_end = core_to_l2_.after(end - 1);
   const MemoryChannel::WindowEnd window{l2_end, core_to_network_.after(end - 1),
                                         l2_to_dram_.after(l2_end - 1)};
-  for (uint32_t c = first; c < last; ++c) {
-    ChannelState& state = states_[c];
-    state.has_run = state.changed || state.arriving > 0 || state.next_event < end;
-    if (state.has_run) deliver_to_channel(c);
-  }
-  for (uint32_t c = first; c < last; ++c) {
-    if (!states_[c].has_run) continue;
+  for (uint32_t i = first; i < last; ++i) deliver_to_channel(running_[i]);
+  for (uint32_t i = first; i < last; ++i) {
+    const uint32_t c = running_[i];
     channels_[c]->run(window);
     states_[c].next_event = channels_[c]->next_core_event();
     states_[c].changed = channels_[c]->counts_refusals();
@@ -82,13 +100,17 @@ void MemorySystem::deliver_to_channel(uint32_t channel) {
 
 void MemorySystem::exchange_far_messages() {
   if (partitions_.count() == 1) return;
-  for (const SlicePort& port : slices_) {
-    auto& messages = port.slice->far_messages();
-    for (const L2Slice::FarMessage& message : messages) {
-      slice(message.to).arrive_from_far(message);
-      slices_[message.to].channel->changed = true;
+  const uint32_t per_channel = spec_.address_map.slices_per_channel;
+  for (const uint32_t c : running_) {
+    for (uint32_t s = c * per_channel; s < (c + 1) * per_channel; ++s) {
+      auto& messages = slice(s).far_messages();
+      for (const L2Slice::FarMessage& message : messages) {
+        slice(message.to).arrive_from_far(message);
+        slices_[message.to].channel->changed = true;
+        wake(*slices_[message.to].channel);
+      }
+      messages.clear();
     }
-    messages.clear();
   }
 }
 
@@ -98,9 +120,13 @@ void MemorySystem::advance_replies(Cycle end) {
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
   const uint64_t width = spec_.interconnect.sm_port_sectors;
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  for (uint32_t c = 0; c < states_.size(); ++c)
-    for (uint32_t s = c * per_channel; states_[c].has_run && s < (c + 1) * per_channel; ++s)
-      reply_network_.notice(s);
+  for (const uint32_t c : running_)
+    for (uint32_t s = c * per_channel; s < (c + 1) * per_channel; ++s) reply_network_.notice(s);
+  std::erase_if(live_, [this](uint32_t c) {
+    ChannelState& state = states_[c];
+    state.live = state.changed || state.arriving > 0 || state.next_event != ~Cycle{0};
+    return !state.live;
+  });
   for (;;) {
     reply_tick_ = std::min(limit, reply_network_.next_tick(reply_tick_));
     if (reply_tick_ == limit) return;
@@ -206,6 +232,7 @@ void MemorySystem::advance_requests(Cycle end) {
           arrival.l2_cycle = l2_cycle;
           arrival.request = packet.request;
           ++port.channel->arriving;
+          wake(*port.channel);
           ports_[sm].departures.push_back(left);
           slot = packet.request.slot;
           ++network_counters_[slot][Counter::network_request_packets];
@@ -420,7 +447,7 @@ Cycle MemorySystem::next_event() const {
   Cycle next = ~Cycle{0};
   const ClockRatio l2_to_core{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz};
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
-  for (uint32_t c = 0; c < channels_.size(); ++c) {
+  for (const uint32_t c : live_) {
     const ChannelState& state = states_[c];
     next = std::min(next, state.changed ? channels_[c]->next_core_event() : state.next_event);
     for (uint32_t s = c * per_channel; state.arriving > 0 && s < (c + 1) * per_channel; ++s) {
@@ -436,24 +463,25 @@ Cycle MemorySystem::next_event() const {
 
 Counters MemorySystem::counters(uint16_t slot) const {
   Counters total = network_counters_[slot];
-  for (const auto& channel : channels_) total += channel->counters()[slot];
+  for (uint32_t c = 0; c < channels_.size(); ++c)
+    if (states_[c].last_run > counted_since_[slot]) total += channels_[c]->counters()[slot];
   return total;
 }
 
-void MemorySystem::reset_counters(uint16_t slot) {
+void MemorySystem::reset_counters(uint16_t slot, Cycle now) {
   network_counters_[slot] = Counters{};
-  for (const auto& channel : channels_) {
-    channel->counters()[slot] = Counters{};
-    for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
-      channel->slice(s).activity(slot) = SliceActivity{};
+  for (uint32_t c = 0; c < channels_.size(); ++c) {
+    if (slot >= channels_[c]->counters().size() || states_[c].last_run > counted_since_[slot])
+      channels_[c]->reset_counters(slot);
   }
+  counted_since_[slot] = now;
 }
 
 std::vector<SliceActivity> MemorySystem::slice_activity(uint16_t slot) const {
   std::vector<SliceActivity> activity;
   for (const auto& channel : channels_)
     for (uint32_t s = 0; s < spec_.address_map.slices_per_channel; ++s)
-      activity.push_back(channel->slice(s).activity(slot));
+      activity.push_back(channel->slice(s).activity()[slot]);
   return activity;
 }
 

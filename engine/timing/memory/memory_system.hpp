@@ -34,9 +34,9 @@ struct MemoryRows {
 
 /// The memory system outside the SMs: both directions of the interconnect, the L2, and DRAM.
 ///
-/// For each window of core cycles the caller calls advance_slices() for all channels, then advance_replies(),
-/// then lets the SMs run the window, then advance_requests(). Results are the same for all windows up to
-/// look_ahead().
+/// For each window of core cycles the caller calls find_running(), advance_slices() for all channels that it
+/// found, then advance_replies(), then lets the SMs run the window, then advance_requests(). Results are the
+/// same for all windows up to look_ahead().
 class MemorySystem {
  public:
   MemorySystem(const Spec& spec, uint32_t launch_slots);
@@ -49,7 +49,10 @@ class MemorySystem {
   /// Longest window, in core cycles, in which no request can cause a reply due in the same window.
   Cycle look_ahead() const;
 
-  /// Runs channels first to last - 1 up to core cycle `end`. Different channels may run on different threads.
+  /// Finds the channels that something happens to before core cycle `end`. Returns how many.
+  uint32_t find_running(Cycle end);
+  /// Runs those, from the first to before the last, up to core cycle `end`. Different channels may run on
+  /// different threads.
   void advance_slices(uint32_t first, uint32_t last, Cycle end);
   /// Delivers messages between slices of different L2 partitions, and runs the reply network up to core cycle
   /// `end`; appends to the ports' replies.
@@ -98,7 +101,8 @@ class MemorySystem {
   void restore_l2(const std::vector<std::vector<CacheLine>>& contents);
 
   Counters counters(uint16_t slot) const;
-  void reset_counters(uint16_t slot);
+  /// now: the end of the last window.
+  void reset_counters(uint16_t slot, Cycle now);
   /// Per slice, since reset_counters().
   std::vector<SliceActivity> slice_activity(uint16_t slot) const;
   /// Totals per channel since the start.
@@ -122,7 +126,8 @@ class MemorySystem {
     Cycle next_event = 0;   // after its last window, unless `changed`
     uint32_t arriving = 0;  // packets in its slices' ports
     bool changed = true;    // requests have reached slices since, or these count refusals
-    bool has_run = false;   // in the last window
+    bool live = true;       // in live_
+    Cycle last_run = 0;     // end of the last window in which it has
   };
   /// Between the request network and a slice.
   struct alignas(64) SlicePort {
@@ -147,6 +152,7 @@ class MemorySystem {
   bool in_peer(uint64_t address) const { return is_in_peer_ && is_in_peer_(address); }
   template <typename Use>
   void for_each_part(uint64_t line, uint32_t sectors, Use use) const;
+  void wake(ChannelState& state);
   void exchange_far_messages();
   void deliver(SlicePort& port, uint64_t l2_end);
   void deliver_to_channel(uint32_t channel);
@@ -156,6 +162,8 @@ class MemorySystem {
   L2Partitions partitions_;
   std::vector<std::unique_ptr<MemoryChannel>> channels_;
   std::vector<ChannelState> states_;  // of the channels
+  std::vector<uint32_t> live_;        // channels that have something to do some day, ascending
+  std::vector<uint32_t> running_;     // of these, in the window
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_, l2_to_dram_;
   std::vector<SlicePort> slices_;
   std::vector<Port> ports_;
@@ -165,6 +173,7 @@ class MemorySystem {
   uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
   std::vector<Counters> network_counters_;  // per launch slot
+  std::vector<Cycle> counted_since_;        // likewise
   std::vector<AccessWindow> windows_;       // likewise
   bool has_windows_ = false;
   std::function<bool(uint64_t)> is_in_peer_;

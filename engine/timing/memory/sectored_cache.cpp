@@ -43,8 +43,8 @@ void SectoredCache::resize() {
   inverse_ways_ = ways_ > 0 ? ~uint64_t{0} / ways_ + 1 : 0;
   for (uint32_t line = 0; line < lines_.size(); ++line) detach_mshrs(line);
   lines_.assign(count, Line{});
-  mshrs_of_.assign(count, {});
-  written_.assign(count, {});
+  mshrs_of_.resize(count);
+  written_.resize(count);
   if (spec_.replacement->make) replacement_ = spec_.replacement->make({spec_.sets, ways_, spec_.line_bytes});
   tags_.resize(spec_.sets, ways_);
   dirty_ways_ = spec_.dirty_limit < 100 ? std::max(1u, ways_ * spec_.dirty_limit / 100) : ~0u;

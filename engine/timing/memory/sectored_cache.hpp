@@ -12,6 +12,7 @@
 #include "timing/memory/address_index.hpp"
 #include "timing/memory/clock.hpp"
 #include "timing/memory/hash.hpp"
+#include "timing/memory/line_table.hpp"
 #include "timing/memory/replacement.hpp"
 #include "timing/memory/tag_store.hpp"
 #include "timing/memory/write_policy.hpp"
@@ -302,7 +303,7 @@ class SectoredCache {
   uint64_t inverse_ways_ = 0;  // 2^64 / ways, rounded up: exact for numbers of 32 bits
   bool allocate_on_miss_;
   std::vector<Line> lines_;
-  std::vector<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
+  LineTable<std::array<uint32_t, max_sectors>> written_;  // per line and sector: modified bytes
   TagStore tags_;
   uint64_t modified_lines_ = 0;
   uint32_t newly_modified_ = none;  // a line, since the last limit_modified()
@@ -312,7 +313,7 @@ class SectoredCache {
 
   std::vector<Mshr> mshrs_;
   uint32_t free_mshr_ = none;
-  std::vector<std::array<uint32_t, max_sectors>> mshrs_of_;  // the lines, by sector
+  LineTable<std::array<uint32_t, max_sectors>> mshrs_of_;  // the lines, by sector
   AddressLists mshrs_without_line_;
   uint32_t mshrs_used_ = 0;
   uint32_t mshr_limit_ = 0;

@@ -551,6 +551,20 @@ class PtxModule:
         places: of each register, None where it is never named; registers, predicates and max_live.
         """
 
+class LaunchCode:
+    """The instructions of a kernel, which its launches share."""
+
+    def __getstate__(self) -> tuple[bytes, list[str]]: ...
+
+    def __setstate__(self, arg: tuple[bytes, Sequence[str]], /) -> None: ...
+
+    @property
+    def opcodes(self) -> list[str]:
+        """Of each instruction."""
+
+    def parts(self, numbers: bytes) -> simt.engine_types.RawLaunchParts:
+        """What the numbers of a launch say; a dict of RawLaunch has both."""
+
 def demangled(name: str) -> str:
     """The C++ declaration of a mangled name; any other name as it is."""
 

@@ -97,8 +97,10 @@ class DeviceArray:
     def is_contiguous(self) -> bool:
         """Whether the elements are contiguous in C order, as kernels in CUDA C++ expect."""
         steps = contiguous_strides(self.shape, self.itemsize)
-        return not self.size or all(
-            n == 1 or a == b for n, a, b in zip(self.shape, self.strides, steps, strict=True)
+        return (
+            self.strides == steps
+            or not self.size
+            or all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, steps, strict=True))
         )
 
     @property

@@ -302,7 +302,7 @@ class GPU(Programs, ArrayCreation, Texturing):
             arguments.copy_back()
             return None
         self._digest.update(
-            kernel.module.image.contents
+            kernel.module.digest
             + f"\0{kernel.name}\0{launcher.grid}{launcher.block}{launcher.cluster}"
             f"{launcher.shared}{' cooperative' if launcher.cooperative else ''}".encode()
             + arguments.block

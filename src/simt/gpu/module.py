@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -93,6 +94,11 @@ class Module:
         image = self.image
         arch = compiled_arch(image, self.gpu.arch) if isinstance(image, PtxModule) else image.arch
         return f"machine code for {arch}"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Of its contents."""
+        return hashlib.sha256(self.image.contents).digest()
 
     @cached_property
     def explained(self) -> explained:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Meta
 
@@ -19,8 +19,9 @@ from simt.result.timeline import DramActivity, InstructionActivity, TimelineSamp
 from simt.written import Amount, Count, Small, WrittenAs, written
 
 if TYPE_CHECKING:
+    from simt._engine import LaunchCode
     from simt.power import Energies, LaunchEnergy
-    from simt.result.listing import Lines
+    from simt.result.listing import Lines, Origins
     from simt.result.stack import Part
     from simt.spec.native import NativeSpec, NativeUnit
 
@@ -119,6 +120,29 @@ class Machine:
 def _rate(unit: NativeUnit) -> float:
     """Warp instructions that an SM's units of a kind begin per cycle."""
     return unit["count"] / max(1, unit["initiation_interval"])
+
+
+class PackedCounts(NamedTuple):
+    """The counts of a launch as the engine packs them.
+
+    code: the instructions of its kernel. origins: where these come from, if that is known.
+    """
+
+    numbers: bytes
+    code: LaunchCode
+    origins: Origins | None
+
+    def parts(self) -> dict[str, Any]:
+        """The fields that they hold, by name: those of PACKED."""
+        from simt.result.listing import shared
+
+        parts = self.code.parts(self.numbers)
+        pc = parts["pc"] if self.origins is None else self.origins.added_to(parts["pc"])
+        return {**parts, "pc": shared(pc)}
+
+
+PACKED = ("engine", "l1", "l2", "stalls", "warp_stalls", "pc", "spread")
+"""Fields of a launch that are unpacked together, when one is asked for."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -220,6 +244,30 @@ class LaunchResult:
     ] = field(default_factory=dict)
     machine: Machine | None = field(default=None, compare=False)
     energies: Energies | None = field(default=None, compare=False)
+
+    @classmethod
+    def of_packed(cls, packed: PackedCounts, known: dict[str, Any]) -> LaunchResult:
+        """A launch whose counts are unpacked when one of them is asked for. known: all other fields."""
+        launch = cls.__new__(cls)
+        launch.__dict__.update(known, _packed=packed)
+        return launch
+
+    @property
+    def packed(self) -> PackedCounts | None:
+        """The counts as the engine packed them; None if they were never packed."""
+        found: PackedCounts | None = self.__dict__.get("_packed")
+        return found
+
+    if not TYPE_CHECKING:  # it would accept any name
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in PACKED or self.packed is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__.update(self.packed.parts())
+            return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __repr__(self) -> str:
         from simt.result import launch_table

@@ -11,15 +11,17 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, overload
 
 import zstandard
 
 from simt.errors import ResultError
-from simt.result.launch import LaunchResult, Machine
+from simt.result.launch import PACKED, LaunchResult, Machine
 
 if TYPE_CHECKING:
     from simt.power import Energies
+    from simt.result.launch import PackedCounts
 
 BLOCK = 64
 """Launches compressed together, and read back together."""
@@ -28,6 +30,8 @@ _DECODED_BYTES = 2 << 20
 much."""
 _LEVEL = 1
 _FIELDS = tuple(f.name for f in fields(LaunchResult) if f.name not in ("machine", "energies"))
+_KNOWN = tuple(name for name in _FIELDS if name not in PACKED)
+_fields, _known = itemgetter(*_FIELDS), itemgetter(*_KNOWN)
 
 
 class LaunchStore(Mapping[int, LaunchResult]):
@@ -84,7 +88,7 @@ class LaunchStore(Mapping[int, LaunchResult]):
 
     def _spill(self) -> None:
         block = self._latest[:BLOCK]
-        rows = [tuple(getattr(launch, name) for name in _FIELDS) for launch in block]
+        rows = [_row(launch) for launch in block]
         raw = pickle.dumps(rows, pickle.HIGHEST_PROTOCOL)
         data = zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
         try:
@@ -110,14 +114,14 @@ class LaunchStore(Mapping[int, LaunchResult]):
         begin, end = self._ends[number : number + 2]
         data = os.pread(self._file.fileno(), end - begin, begin)
         rows = pickle.loads(zstandard.ZstdDecompressor().decompress(data))  # of this process
-        found = [
-            LaunchResult(
-                **dict(zip(_FIELDS, row, strict=True)), machine=self._machine, energies=self._energies
-            )
-            for row in rows
-        ]
+        found = [self._launch(*row) for row in rows]
         self._keep(number, found, self._sizes[number])
         return found
+
+    def _launch(self, packed: PackedCounts | None, values: tuple[Any, ...]) -> LaunchResult:
+        known: dict[str, Any] = {"machine": self._machine, "energies": self._energies}
+        known.update(zip(_FIELDS if packed is None else _KNOWN, values, strict=True))
+        return LaunchResult(**known) if packed is None else LaunchResult.of_packed(packed, known)
 
     def _keep(self, number: int, launches: list[LaunchResult], size: int) -> None:
         if number == len(self._sizes):
@@ -127,6 +131,12 @@ class LaunchStore(Mapping[int, LaunchResult]):
         while total > _DECODED_BYTES and len(self._decoded) > 1:
             oldest, _ = self._decoded.popitem(last=False)
             total -= self._sizes[oldest]
+
+
+def _row(launch: LaunchResult) -> tuple[PackedCounts | None, tuple[Any, ...]]:
+    """A launch as it is compressed: its packed counts, if it has them, and the other fields."""
+    packed = launch.packed
+    return packed, (_fields if packed is None else _known)(vars(launch))
 
 
 class StoredLaunches(Sequence[LaunchResult]):

@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from simt._engine import tensor_multiply_adds
+from simt._engine import LaunchCode, tensor_multiply_adds
 from simt.isa import Operation, builtin_tables, table_for
 from simt.isa.opcodes import has_energy
 
@@ -29,9 +29,16 @@ class Unmodelled:
         self._special = special
         self._effects = Counter[tuple[str, str]]()
         self._energies = Counter[str]()
+        self._without: LaunchCode | None = None  # the last that has none of them
 
     def add(self, launch: LaunchResult) -> None:
-        energies = launch.energies
+        energies, packed = launch.energies, launch.packed
+        if packed is not None:  # launches of a kernel share its code, and often follow each other
+            if packed.code is self._without:
+                return
+            if not _suspects(tuple(packed.code.opcodes), launch.sm_version):
+                self._without = packed.code
+                return
         for place, opcode, why in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
             issued, name = launch.pc["issued"][place], opcode.partition(".")[0]
             if why and name not in self._special:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from types import FrameType
+from typing import Any
 
 from simt.errors import SimtError
 from simt.options import whole_option
@@ -16,6 +18,10 @@ from simt.options import whole_option
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 _LEAST_TIMEOUT, _MOST_TIMEOUT = 1e-3, 1_000_000_000  # seconds
 _STOPPING = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+
+
+# What `signal` wraps: numbers where that makes enums, which takes longer than the rest for a small launch.
+_signal: Any = importlib.import_module("_signal")
 
 
 class Stopped(KeyboardInterrupt):
@@ -68,12 +74,12 @@ def raise_requested() -> None:
 @contextmanager
 def _handling(numbers: Collection[int]) -> Iterator[None]:
     """Within the context, these signals call `_stop`, unless the program has handlers of its own."""
-    before = {n: signal.getsignal(n) for n in numbers}
+    before = {n: _signal.getsignal(n) for n in numbers}
     before = {n: h for n, h in before.items() if h in (signal.SIG_DFL, signal.default_int_handler)}
     if not _request.contexts:
         _request.number, _request.deferred = 0, False
     for number in before:
-        signal.signal(number, _stop)
+        _signal.signal(number, _stop)
     _request.contexts += 1
     try:
         yield
@@ -82,7 +88,7 @@ def _handling(numbers: Collection[int]) -> Iterator[None]:
         if not _request.contexts:  # whoever called has the exception, and may go on
             _request.number = 0
         for number, handler in before.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from simt.errors import (
 )
 from simt.host_threads import host_threads
 from simt.options import ExecutionOptions, Options
-from simt.progress import Progress, reporter
+from simt.progress import Progress, reporter, unseen
 from simt.result import Machine, Provenance, Result
 from simt.result.journal import Saved
 from simt.result.transfer import Transfer
@@ -420,7 +420,8 @@ class Session:
         def after_slice() -> None:
             self._collect()
             self.watch()
-            report(self._progress(work))
+            if report is not unseen:
+                report(self._progress(work))
 
         with self.reporter.showing() as report, deferred_stop() as stop_requested, explained():
             try:
@@ -546,8 +547,6 @@ class Session:
         while self._raw:
             raw = self._raw.popleft()
             launch = self._queued.pop(raw["id"])
-            if launch.origins is not None:
-                raw["pc"] = launch.origins.added_to(raw["pc"])
             try:
                 self._add(raw, launch)
             finally:
@@ -575,7 +574,7 @@ class Session:
     def _add(self, raw: RawLaunch, queued: QueuedLaunch) -> None:
         control = self._controls.pop(queued.number, None)
         offset = self._clock.cycle(raw["start_cycle"]) - raw["start_cycle"]
-        launch = launch_result(raw, queued.facts, self.machine, offset, self._energies)
+        launch = launch_result(raw, queued.facts, self.machine, offset, self._energies, queued.origins)
         if control is not None:
             launch = control.finish(raw, launch)
             assert raw["sampled"] is not None  # a launch under a controller
