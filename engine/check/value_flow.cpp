@@ -88,6 +88,36 @@ bool reads_chip(const ptx::Mnemonic& mnemonic) {
 
 }  // namespace
 
+/// The instructions that may read what another has written to a register.
+std::vector<uint32_t> ValueFlow::readers_of(const Kernel& kernel, const ptx::Function& function,
+                                            uint32_t written_by, uint32_t value) {
+  const std::vector<uint32_t>&readers = kernel.readers[value], &writers = kernel.writers[value];
+  std::vector<bool> visited(kernel.flow.blocks.size());
+  std::vector<uint32_t> all;
+  std::vector<std::pair<uint32_t, uint32_t>> left{{kernel.flow.block_of[written_by], written_by + 1}};
+  while (!left.empty()) {
+    const auto [number, from] = left.back();
+    left.pop_back();
+    const ptx::ControlFlow::Block& block = kernel.flow.blocks[number];
+    const auto overwrites = [&](uint32_t k) {
+      return k >= from && function.instructions[k].guard < 0 && function.registers[value].vector == 1;
+    };
+    const auto over = std::find_if(writers.begin(), writers.end(), overwrites);
+    const bool ends = over != writers.end() && *over < block.last;
+    const uint32_t last = ends ? *over + 1 : block.last;
+    for (auto k = std::lower_bound(readers.begin(), readers.end(), from); k != readers.end() && *k < last;
+         ++k)
+      all.push_back(*k);
+    if (ends) continue;
+    for (const uint32_t next : block.successors) {
+      if (visited[next]) continue;
+      visited[next] = true;
+      left.emplace_back(next, kernel.flow.blocks[next].first);
+    }
+  }
+  return all;
+}
+
 const ValueFlow::Use& ValueFlow::use_of(uint32_t load) {
   const auto [at, is_new] = uses_.try_emplace(load);
   if (is_new) at->second = find_use(load);
@@ -97,24 +127,28 @@ const ValueFlow::Use& ValueFlow::use_of(uint32_t load) {
 ValueFlow::Use ValueFlow::find_use(uint32_t load) {
   const Kernel* kernel = kernel_of(load);
   const uint32_t first = program_.origins[load].instruction;
-  if (!kernel) return {"a function that a kernel calls", first};
+  if (!kernel) return {"a function that a kernel calls", first, {}};
   const ptx::Function& function =
       program_.module.functions[program_.functions[program_.origins[load].function].ptx];
   const auto mnemonic_of = [&](uint32_t k) -> const ptx::Mnemonic& {
     return program_.module.mnemonics[function.instructions[k].mnemonic];
   };
-  // Beside registers: memory on the chip, and the carry flag.
+  // A value is that of a register, as one instruction writes it. Memory on the chip and the carry flag count
+  // as registers that nothing overwrites.
   const auto chip = static_cast<uint32_t>(function.registers.size()), carry = chip + 1;
-  Found found(carry + 1);
+  std::set<std::pair<uint32_t, uint32_t>> found;
+  std::vector<std::pair<uint32_t, uint32_t>> left;
+  const auto add = [&](uint32_t k, uint32_t r) {
+    if (found.emplace(r < chip ? k : 0, r).second) left.emplace_back(k, r);
+  };
   std::set<uint32_t> stores;
   const auto add_results = [&](uint32_t k) {
-    for (const uint32_t r : kernel->steps[k].writes) found.add(r);
-    const ptx::Mnemonic& mnemonic = mnemonic_of(k);
-    if (mnemonic.has("cc")) found.add(carry);
+    for (const uint32_t r : kernel->steps[k].writes) add(k, r);
+    if (mnemonic_of(k).has("cc")) add(k, carry);
   };
   const auto store = [&](uint32_t k) {
     const ptx::Mnemonic& mnemonic = mnemonic_of(k);
-    if (may_be_on_chip(mnemonic)) found.add(chip);
+    if (may_be_on_chip(mnemonic)) add(k, chip);
     if (may_be_global(mnemonic)) stores.insert(k);
   };
   /// Whether a register is in an operand of these kinds, or in any other.
@@ -152,7 +186,7 @@ ValueFlow::Use ValueFlow::find_use(uint32_t load) {
       if (mnemonic.has("param") || mnemonic.has("param::func")) return "what is passed to a function";
       add_results(k);
       if (name == "stmatrix" || mnemonic.has("async"))
-        found.add(chip);
+        add(k, chip);
       else
         store(k);
     } else if (name == "wmma" && mnemonic.has("store")) {
@@ -165,7 +199,7 @@ ValueFlow::Use ValueFlow::find_use(uint32_t load) {
       return "an address";
     } else if (name == "tcgen05") {
       if (!mnemonic.has("st") || is_in(k, r, is_no_vector)) return "an address";
-      found.add(chip);
+      add(k, chip);
     } else if (facts.motion == instructions::Motion::Free || name == "movmatrix" || name == "wmma") {
       add_results(k);
     } else {
@@ -175,12 +209,14 @@ ValueFlow::Use ValueFlow::find_use(uint32_t load) {
   };
   const ptx::Mnemonic& begin = mnemonic_of(first);
   if (begin.opcode == "cp")
-    found.add(chip);
+    add(first, chip);
   else if (begin.facts().control != instructions::Control::Next)
-    return {"what a function does", first};
+    return {"what a function does", first, {}};
   else
     add_results(first);
-  for (uint32_t value; found.take(value);) {
+  while (!left.empty()) {
+    const auto [from, value] = left.back();
+    left.pop_back();
     if (value == chip || value == carry) {
       for (uint32_t k = 0; k < kernel->steps.size(); ++k) {
         const ptx::Mnemonic& mnemonic = mnemonic_of(k);
@@ -189,14 +225,14 @@ ValueFlow::Use ValueFlow::find_use(uint32_t load) {
           if (facts.carry == instructions::Carry::Always) add_results(k);
           continue;
         }
-        if (facts.control == instructions::Control::Call) return {"what a function may find", k};
+        if (facts.control == instructions::Control::Call) return {"what a function may find", k, {}};
         if (reads_chip(mnemonic)) add_results(k);
         if (is_bulk_store(mnemonic)) stores.insert(k);
       }
       continue;
     }
-    for (const uint32_t reader : kernel->readers[value])
-      if (const char* what = decided(reader, value)) return {what, reader};
+    for (const uint32_t reader : readers_of(*kernel, function, from, value))
+      if (const char* what = decided(reader, value)) return {what, reader, {}};
   }
   return {nullptr, 0, {stores.begin(), stores.end()}};
 }
@@ -211,6 +247,7 @@ const ValueFlow::Kernel* ValueFlow::kernel_of(uint32_t op) {
   if (made) return made.get();
   made = std::make_unique<Kernel>();
   made->steps.resize(function.instructions.size());
+  made->flow = ptx::control_flow(function, program_.module);
   made->readers.resize(function.registers.size());
   made->writers.resize(function.registers.size());
   for (uint32_t k = 0; k < made->steps.size(); ++k) {

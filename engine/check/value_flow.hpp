@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check/code_facts.hpp"
+#include "ptx/control_flow.hpp"
 #include "ptx/module.hpp"
 
 namespace simt::check {
@@ -41,10 +42,13 @@ class ValueFlow {
   struct Kernel {
     std::vector<Step> steps;
     std::vector<std::vector<uint32_t>> readers, writers;  ///< instructions, by register
+    ptx::ControlFlow flow;
   };
   const Kernel* kernel_of(uint32_t op);
   std::optional<std::vector<uint32_t>> follow(uint32_t load);
   Use find_use(uint32_t load);
+  static std::vector<uint32_t> readers_of(const Kernel& kernel, const ptx::Function& function,
+                                          uint32_t written_by, uint32_t value);
   uint32_t trace_back(uint32_t store, uint32_t element);
   uint32_t constant(const Kernel& kernel, const ptx::Function& function, const ptx::Operand& operand) const;
   bool is_rounded(const Kernel& kernel, uint32_t function, uint32_t from) const;
