@@ -15,6 +15,23 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace simt::functional;
 
+namespace {
+
+void require_backed(const DeviceMemory& memory, uint64_t address) {
+  if (const Allocation* a = memory.find(address, 0); a && a->is_unbacked)
+    throw nb::index_error(("`" + a->label + "` is unbacked: it holds no values").c_str());
+}
+
+void require_known(const DeviceMemory& memory, uint64_t address) {
+  require_backed(memory, address);
+  if (const Allocation* a = memory.find(address, 0); a && !a->unknown_from.empty())
+    throw nb::index_error(("the values of `" + a->label + "` come from `" + a->unknown_from +
+                           "`, which is unbacked: they are not known")
+                              .c_str());
+}
+
+}  // namespace
+
 void bind_device_memory(nb::module_& m) {
   nb::class_<AddressSpace>(m, "AddressSpace", "What the devices of a process share.")
       .def(nb::init<uint64_t, uint64_t, uint32_t>(), "begin"_a, "stride"_a, "devices"_a,
@@ -40,6 +57,15 @@ void bind_device_memory(nb::module_& m) {
             return self.allocate(size, std::move(label));
           },
           "size"_a, "label"_a, "0 if there is no room.")
+      .def(
+          "allocate_unbacked",
+          [](DeviceMemory& self, uint64_t size, std::string label) {
+            return self.allocate_unbacked(size, std::move(label));
+          },
+          "size"_a, "label"_a,
+          "As `allocate`, without memory of the host: it holds no values. Raises MemoryError where the host "
+          "has too few mappings.")
+      .def_prop_ro("has_unknown", &DeviceMemory::has_unknown, "Whether an allocation holds no values.")
       .def(
           "allocate_at",
           [](DeviceMemory& self, uint64_t address, uint64_t size, std::string label, bool by_kernel) {
@@ -87,7 +113,9 @@ void bind_device_memory(nb::module_& m) {
             if (!self.find(address, data.size()))
               throw nb::index_error(
                   ("no allocation holds what is written: " + self.describe(address)).c_str());
+            require_backed(self, address);
             std::memcpy(self.host(address), data.c_str(), data.size());
+            self.make_known(address, data.size());
             if (self.watch()) self.watch()->written(address, data.size());
           },
           "address"_a, "data"_a)
@@ -96,6 +124,7 @@ void bind_device_memory(nb::module_& m) {
           [](DeviceMemory& self, uint64_t address, uint64_t size) {
             if (!self.find(address, size))
               throw nb::index_error(("no allocation holds what is read: " + self.describe(address)).c_str());
+            require_known(self, address);
             return nb::bytes(reinterpret_cast<const char*>(self.host(address)), size);
           },
           "address"_a, "size"_a)
@@ -105,6 +134,7 @@ void bind_device_memory(nb::module_& m) {
             auto& memory = nb::cast<DeviceMemory&>(self);
             if (!memory.find(address, size))
               throw nb::index_error(("no allocation holds this: " + memory.describe(address)).c_str());
+            require_known(memory, address);
             return nb::steal<simt::python::MemoryView>(PyMemoryView_FromMemory(
                 reinterpret_cast<char*>(memory.host(address)), static_cast<Py_ssize_t>(size), PyBUF_WRITE));
           },

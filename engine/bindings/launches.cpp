@@ -14,6 +14,7 @@
 
 #include "bindings.hpp"
 #include "check/checker.hpp"
+#include "check/unbacked.hpp"
 #include "loaded_module.hpp"
 #include "machine/grid.hpp"
 #include "machine/grid_run.hpp"
@@ -94,6 +95,12 @@ PrintSink sink_of(const std::optional<Print>& print) {
   };
 }
 
+/// Follows what the launch does with memory that holds no values, if there is such memory.
+void track_unbacked(Grid& grid) {
+  if (grid.memory().has_unknown())
+    grid.track(std::make_unique<simt::check::Unbacked>(grid.program(), grid.memory()));
+}
+
 /// A launch that is executed without timing, part by part.
 class Execution {
  public:
@@ -106,6 +113,7 @@ class Execution {
               launch.machine, sink_of(print_)) {
     if (!launch.state.empty()) grid_.restore(launch.state);
     grid_.observe(checker);
+    track_unbacked(grid_);
     Grid::Part all;
     all.count = grid_.cluster_count() - grid_.first_cluster();
     all.number = [this](uint64_t i) { return grid_.first_cluster() + i; };
@@ -148,6 +156,7 @@ std::tuple<uint64_t, uint64_t, nb::bytes> run(const DescribedLaunch& self, const
                 memory ? *memory : *self.module->memory, self.machine, sink);
     if (!self.state.empty()) launch.restore(self.state);
     launch.observe(checker);
+    track_unbacked(launch);
     if (until) {
       const auto [cta, partial, instructions] = *until;
       reached = launch.run_to({cta, partial, instructions}, threads, stop.question(), counts);
@@ -174,6 +183,7 @@ std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::by
   description.owner = self.module;
   description.state = self.state;
   if (poll) description.poll = asking(std::move(poll));
+  description.prepare = track_unbacked;
   return std::make_shared<ExecutedSource>(
       self.module->program, self.function, self.with(parameters, id), *self.module->memory, self.machine,
       self.module->lowering(sm_version, plain), table, std::move(description));

@@ -28,6 +28,10 @@ struct HeldBytes {
 HeldBytes device_place(const std::shared_ptr<DeviceMemory>& memory, uint64_t address, const Rows& rows) {
   if (rows.extent() > 0 && !memory->find(address, rows.extent()))
     throw nb::index_error((std::to_string(rows.extent()) + " bytes at " + memory->describe(address)).c_str());
+  if (const Allocation* a = memory->find(address, 0); a && !a->unknown_from.empty())
+    throw nb::index_error(
+        ("`" + a->label + "` holds no values: they come from `" + a->unknown_from + "`, which is unbacked")
+            .c_str());
   return {memory->host(address), address, memory};
 }
 

@@ -1,6 +1,7 @@
 #include "check/value_flow.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "ptx/register_allocation.hpp"
@@ -51,7 +52,190 @@ class Found {
   std::vector<uint32_t> left_;
 };
 
+/// The first of the two state spaces that an instruction's name has, as a copy's destination.
+std::string_view first_space(const ptx::Mnemonic& mnemonic) {
+  for (const std::string_view word : mnemonic.modifiers)
+    if (word == "global" || word.starts_with("shared")) return word;
+  return {};
+}
+
+bool names_shared(const ptx::Mnemonic& mnemonic) {
+  return std::any_of(mnemonic.modifiers.begin(), mnemonic.modifiers.end(),
+                     [](std::string_view word) { return word.starts_with("shared"); });
+}
+
+/// Shared, local and tensor memory, as one.
+bool may_be_on_chip(const ptx::Mnemonic& mnemonic) {
+  return !mnemonic.has("global") && !mnemonic.has("const") && !mnemonic.has("param") &&
+         !mnemonic.has("param::entry") && !mnemonic.has("param::func");
+}
+
+bool may_be_global(const ptx::Mnemonic& mnemonic) {
+  return !names_shared(mnemonic) && !mnemonic.has("local");
+}
+
+bool is_bulk_store(const ptx::Mnemonic& mnemonic) {
+  return mnemonic.opcode == "cp" && mnemonic.has("bulk") && first_space(mnemonic) == "global";
+}
+
+/// Loads from memory on the chip, or what may be there.
+bool reads_chip(const ptx::Mnemonic& mnemonic) {
+  const std::string_view name = mnemonic.opcode;
+  if (name == "ld" || name == "atom") return may_be_on_chip(mnemonic);
+  if (name == "wmma") return mnemonic.has("load") && may_be_on_chip(mnemonic);
+  return name == "ldmatrix" || name == "wgmma" || name == "tcgen05";
+}
+
 }  // namespace
+
+/// The instructions that may read what another has written to a register.
+std::vector<uint32_t> ValueFlow::readers_of(const Kernel& kernel, const ptx::Function& function,
+                                            uint32_t written_by, uint32_t value) {
+  const std::vector<uint32_t>&readers = kernel.readers[value], &writers = kernel.writers[value];
+  std::vector<bool> visited(kernel.flow.blocks.size());
+  std::vector<uint32_t> all;
+  std::vector<std::pair<uint32_t, uint32_t>> left{{kernel.flow.block_of[written_by], written_by + 1}};
+  while (!left.empty()) {
+    const auto [number, from] = left.back();
+    left.pop_back();
+    const ptx::ControlFlow::Block& block = kernel.flow.blocks[number];
+    const auto overwrites = [&](uint32_t k) {
+      return k >= from && function.instructions[k].guard < 0 && function.registers[value].vector == 1;
+    };
+    const auto over = std::find_if(writers.begin(), writers.end(), overwrites);
+    const bool ends = over != writers.end() && *over < block.last;
+    const uint32_t last = ends ? *over + 1 : block.last;
+    for (auto k = std::lower_bound(readers.begin(), readers.end(), from); k != readers.end() && *k < last;
+         ++k)
+      all.push_back(*k);
+    if (ends) continue;
+    for (const uint32_t next : block.successors) {
+      if (visited[next]) continue;
+      visited[next] = true;
+      left.emplace_back(next, kernel.flow.blocks[next].first);
+    }
+  }
+  return all;
+}
+
+const ValueFlow::Use& ValueFlow::use_of(uint32_t load) {
+  const auto [at, is_new] = uses_.try_emplace(load);
+  if (is_new) at->second = find_use(load);
+  return at->second;
+}
+
+ValueFlow::Use ValueFlow::find_use(uint32_t load) {
+  const Kernel* kernel = kernel_of(load);
+  const uint32_t first = program_.origins[load].instruction;
+  if (!kernel) return {"a function that a kernel calls", first, {}};
+  const ptx::Function& function =
+      program_.module.functions[program_.functions[program_.origins[load].function].ptx];
+  const auto mnemonic_of = [&](uint32_t k) -> const ptx::Mnemonic& {
+    return program_.module.mnemonics[function.instructions[k].mnemonic];
+  };
+  // A value is that of a register, as one instruction writes it. Memory on the chip and the carry flag count
+  // as registers that nothing overwrites.
+  const auto chip = static_cast<uint32_t>(function.registers.size()), carry = chip + 1;
+  std::set<std::pair<uint32_t, uint32_t>> found;
+  std::vector<std::pair<uint32_t, uint32_t>> left;
+  const auto add = [&](uint32_t k, uint32_t r) {
+    if (found.emplace(r < chip ? k : 0, r).second) left.emplace_back(k, r);
+  };
+  std::set<uint32_t> stores;
+  const auto add_results = [&](uint32_t k) {
+    for (const uint32_t r : kernel->steps[k].writes) add(k, r);
+    if (mnemonic_of(k).has("cc")) add(k, carry);
+  };
+  const auto store = [&](uint32_t k) {
+    const ptx::Mnemonic& mnemonic = mnemonic_of(k);
+    if (may_be_on_chip(mnemonic)) add(k, chip);
+    if (may_be_global(mnemonic)) stores.insert(k);
+  };
+  /// Whether a register is in an operand of these kinds, or in any other.
+  const auto is_in = [&](uint32_t k, uint32_t r, auto wanted) {
+    const ptx::Instruction& instruction = function.instructions[k];
+    bool is = false;
+    for (uint32_t o = 0; o < instruction.operand_count; ++o) {
+      const ptx::Operand& operand = function.operands[instruction.first_operand + o];
+      if (wanted(operand, o)) each_register(function, operand, [&](uint32_t each) { is |= each == r; });
+    }
+    return is;
+  };
+  const auto is_address = [](const ptx::Operand& operand, uint32_t) {
+    return operand.kind == OperandKind::Address;
+  };
+  const auto is_no_vector = [](const ptx::Operand& operand, uint32_t) {
+    return operand.kind != OperandKind::Vector;
+  };
+  // nullptr: what it reads only becomes values.
+  const auto decided = [&](uint32_t k, uint32_t r) -> const char* {
+    const ptx::Instruction& instruction = function.instructions[k];
+    const ptx::Mnemonic& mnemonic = mnemonic_of(k);
+    const Facts& facts = mnemonic.facts();
+    const std::string_view name = mnemonic.opcode;
+    if (instruction.guard == static_cast<int32_t>(r)) return "which threads execute";
+    if (facts.control != instructions::Control::Next) return "where threads go on";
+    const bool is_of_warp = name == "shfl" || name == "vote" || name == "match" || name == "redux";
+    if (is_of_warp) {
+      const uint32_t last = instruction.operand_count - 1u;
+      if (mnemonic.has("sync") && is_in(k, r, [&](const ptx::Operand&, uint32_t o) { return o == last; }))
+        return "which threads take part";
+      add_results(k);
+    } else if (name == "st" || name == "red" || name == "atom" || name == "stmatrix") {
+      if (is_in(k, r, is_address)) return "an address";
+      if (mnemonic.has("param") || mnemonic.has("param::func")) return "what is passed to a function";
+      add_results(k);
+      if (name == "stmatrix" || mnemonic.has("async"))
+        add(k, chip);
+      else
+        store(k);
+    } else if (name == "wmma" && mnemonic.has("store")) {
+      if (is_in(k, r, is_no_vector)) return "an address";
+      store(k);
+    } else if (name == "wgmma") {
+      if (is_in(k, r, is_no_vector)) return "a matrix descriptor";
+      add_results(k);
+    } else if (facts.memory != instructions::Memory::None) {
+      return "an address";
+    } else if (name == "tcgen05") {
+      if (!mnemonic.has("st") || is_in(k, r, is_no_vector)) return "an address";
+      add(k, chip);
+    } else if (facts.motion == instructions::Motion::Free || name == "movmatrix" || name == "wmma") {
+      add_results(k);
+    } else {
+      return "what an instruction does";
+    }
+    return nullptr;
+  };
+  const ptx::Mnemonic& begin = mnemonic_of(first);
+  if (begin.opcode == "cp")
+    add(first, chip);
+  else if (begin.facts().control != instructions::Control::Next)
+    return {"what a function does", first, {}};
+  else
+    add_results(first);
+  while (!left.empty()) {
+    const auto [from, value] = left.back();
+    left.pop_back();
+    if (value == chip || value == carry) {
+      for (uint32_t k = 0; k < kernel->steps.size(); ++k) {
+        const ptx::Mnemonic& mnemonic = mnemonic_of(k);
+        const Facts& facts = mnemonic.facts();
+        if (value == carry) {
+          if (facts.carry == instructions::Carry::Always) add_results(k);
+          continue;
+        }
+        if (facts.control == instructions::Control::Call) return {"what a function may find", k, {}};
+        if (reads_chip(mnemonic)) add_results(k);
+        if (is_bulk_store(mnemonic)) stores.insert(k);
+      }
+      continue;
+    }
+    for (const uint32_t reader : readers_of(*kernel, function, from, value))
+      if (const char* what = decided(reader, value)) return {what, reader, {}};
+  }
+  return {nullptr, 0, {stores.begin(), stores.end()}};
+}
 
 /// nullptr for functions that kernels call: registers take values there that no instruction names.
 const ValueFlow::Kernel* ValueFlow::kernel_of(uint32_t op) {
@@ -63,6 +247,7 @@ const ValueFlow::Kernel* ValueFlow::kernel_of(uint32_t op) {
   if (made) return made.get();
   made = std::make_unique<Kernel>();
   made->steps.resize(function.instructions.size());
+  made->flow = ptx::control_flow(function, program_.module);
   made->readers.resize(function.registers.size());
   made->writers.resize(function.registers.size());
   for (uint32_t k = 0; k < made->steps.size(); ++k) {

@@ -34,6 +34,11 @@ void misaligned(uint64_t address, uint64_t size, int lane) {
 }
 
 std::byte* Context::look_up(uint64_t address, uint64_t size) {
+  if (tracker) [[unlikely]] {  // each access comes here
+    if (memory->accessible(address, size).second == 0) return nullptr;
+    tracker->accessed(*this, address);
+    return memory->host(address);
+  }
   const uint64_t generation = memory->generation();
   if (generation_ != generation) {
     recent_ = {};

@@ -12,6 +12,7 @@ class Warp;
 class Cta;
 class Grid;
 class Observer;
+struct Context;
 
 /// The operands of a barrier instruction.
 struct BarrierRequest {
@@ -36,6 +37,14 @@ class AccessGate {
  public:
   virtual ~AccessGate() = default;
   virtual void check(const AccessRecord& record) = 0;
+};
+
+/// Is told of every access of kernels to global memory.
+class AccessTracker {
+ public:
+  virtual ~AccessTracker() = default;
+  /// Context::op accesses it. May throw Fault. Called on several host threads.
+  virtual void accessed(const Context& c, uint64_t address) = 0;
 };
 
 /// The memory access of the Op just executed, used by timing and traces.
@@ -76,6 +85,8 @@ struct Context {
   DeviceMemory* memory = nullptr;
   AccessRecord* record = nullptr;      ///< nullptr if not needed
   Observer* observer = nullptr;        ///< nullptr: nothing is checked
+  AccessTracker* tracker = nullptr;    ///< nullptr: all memory holds values
+  const Op* op = nullptr;              ///< the Op that is executed; only set for the tracker
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops record their access; nullptr: they take effect
                                        ///< immediately
   BarrierRequest barrier;

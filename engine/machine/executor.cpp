@@ -24,6 +24,7 @@ Executor::Executor(Grid& grid, bool concurrent)
   context_.memory = &grid.memory();
   context_.concurrent = concurrent;
   observer_ = context_.observer = grid.observer();
+  context_.tracker = grid.tracker();
   if (observer_) watched_ = observer_->watched(grid).data();
   if (machine_code_) context_.first_rank = 0;
   context_.banks[1] =
@@ -48,6 +49,11 @@ void Executor::load(const Warp::Split& split) {
 
 Executor::Stop Executor::run(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
   if (observer_) return run_counting<false, false, true>(cta, warp, budget, counts);
+  if (context_.tracker) {
+    if (recorder_) return run_counting<true, true, false, true>(cta, warp, budget, counts);
+    return lowering_ ? run_counting<true, false, false, true>(cta, warp, budget, counts)
+                     : run_counting<false, false, false, true>(cta, warp, budget, counts);
+  }
   if (recorder_) return run_counting<true, true>(cta, warp, budget, counts);
   return lowering_ ? run_counting<true, false>(cta, warp, budget, counts)
                    : run_counting<false, false>(cta, warp, budget, counts);
@@ -69,7 +75,7 @@ void Executor::record_footprint(uint32_t pc) {
   recorder_->add(range.first + range.access, addresses.data(), count, 0);
 }
 
-template <bool count_timed, bool follows, bool observes>
+template <bool count_timed, bool follows, bool observes, bool tracks>
 Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts) {
   enter(cta, warp);
   context_.record = follows || observes ? &access_ : nullptr;
@@ -90,6 +96,7 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
       const uint32_t mask = split->mask, meeting = split->meeting_pc, begin = pc;
       for (;;) {
         const Op& op = code_[pc];
+        if constexpr (tracks) context_.op = &op;
         uint32_t executing = mask;
         if (op.guard != place::none) {
           const uint32_t p = context_.predicate(op.guard);
@@ -329,6 +336,7 @@ Executor::Step Executor::step(Cta& cta, Warp& warp, AccessRecord* record, Deferr
   deferred->perform = nullptr;
   deferred->of_clock = false;
   deferred->op = &op;
+  context_.op = &op;
   executed_ = true;
   try {
     if (op.control == Control::None) {
@@ -356,6 +364,7 @@ void Executor::perform(Cta& cta, Warp& warp, DeferredAccess& access, std::byte* 
   context_.banks[0] = frame;
   context_.stack = stack;
   context_.mask = access.mask;
+  context_.op = access.op;
   try {
     access.perform(context_, access);
   } catch (const Fault& fault) {

@@ -61,7 +61,7 @@ class Executor {
   InstructionCounts timed;
 
  private:
-  template <bool count_timed, bool follows, bool observes = false>
+  template <bool count_timed, bool follows, bool observes = false, bool tracks = false>
   Stop run_counting(Cta& cta, Warp& warp, uint64_t budget, uint32_t* counts);
   void count_op(uint32_t pc, uint32_t mask) {
     const uint32_t n = lowering_->of_op[pc].count;

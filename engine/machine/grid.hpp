@@ -82,6 +82,9 @@ class Grid {
   /// From now on, what its CTAs execute without timing is observed, on one host thread.
   void observe(Observer* observer) { observer_ = observer; }
   Observer* observer() const { return observer_; }
+  /// From now on, the accesses of its CTAs are tracked.
+  void track(std::unique_ptr<AccessTracker> tracker) { tracker_ = std::move(tracker); }
+  AccessTracker* tracker() const { return tracker_.get(); }
   /// A warp's bank place::threads.
   std::byte* thread_bank(uint32_t warp);
   /// Bank place::launch.
@@ -170,6 +173,7 @@ class Grid {
   Machine machine_;
   PrintSink print_;
   Observer* observer_ = nullptr;
+  std::unique_ptr<AccessTracker> tracker_;
   mutable std::mutex print_mutex_;
   bool keeps_printed_ = false;
   const std::function<bool()>* stop_ = nullptr;  ///< set while CTAs run without timing

@@ -13,6 +13,9 @@ namespace {
 
 constexpr uint64_t page = 4096;
 constexpr size_t freed_kept = 4096;
+/// Bytes of the file that all of unbacked memory shows again and again: few enough to stay in memory, and
+/// enough for the host's limit on mappings (65,530) at some TB.
+constexpr uint64_t sink_bytes = 64u << 20;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -28,6 +31,11 @@ std::string hex(uint64_t value) {
 
 std::string extent(const Allocation& a) {
   return "`" + a.label + "` (" + std::to_string(a.size) + " bytes at " + hex(a.address) + ")";
+}
+
+/// Bytes that an allocation takes of the address space.
+uint64_t taken_by(const Allocation& a) {
+  return round_up(a.size, a.is_unbacked ? page : DeviceMemory::alignment) + DeviceMemory::alignment;
 }
 
 /// An unnamed file of `size` bytes, whose pages are allocated when touched.
@@ -120,6 +128,10 @@ std::unique_ptr<DeviceMemory> DeviceMemory::copy_on_write() const {
   copy->live_ = live_;
   copy->gaps_ = gaps_;
   copy->freed_ = freed_;
+  copy->unknown_ = unknown_;
+  copy->sink_ = sink_;
+  for (const auto& [address, allocation] : live_)
+    if (allocation.is_unbacked) copy->map_sink(allocation);
   return copy;
 }
 
@@ -167,6 +179,72 @@ bool DeviceMemory::allocate_at(uint64_t address, uint64_t size, std::string labe
   return true;
 }
 
+uint64_t DeviceMemory::allocate_unbacked(uint64_t size, std::string label) {
+  const std::lock_guard lock(mutex_);
+  if (size > capacity_) return 0;
+  Allocation made{0, size, std::move(label), Owner::Host};
+  made.is_unbacked = true;
+  made.unknown_from = made.label;
+  const uint64_t taken = taken_by(made);
+  const auto has_room = [&](const auto& gap) {
+    const uint64_t before = round_up(gap.first, page) - gap.first;
+    return gap.second >= before && gap.second - before >= taken;
+  };
+  const auto gap = std::find_if(gaps_.begin(), gaps_.end(), has_room);
+  if (gap == gaps_.end()) return 0;
+  const uint64_t address = made.address = round_up(gap->first, page);
+  try {
+    map_sink(made);
+  } catch (const std::bad_alloc&) {
+    unmap_sink(made);
+    throw;
+  }
+  ++unknown_;
+  take(gap, address, taken, std::move(made));
+  return address;
+}
+
+/// Its pages show the sink, over and over.
+void DeviceMemory::map_sink(const Allocation& a) {
+  if (!sink_)
+    sink_ = {new int(make_file(sink_bytes)), [](int* file) {
+               close(*file);
+               delete file;
+             }};
+  const uint64_t all = round_up(a.size, page);
+  for (uint64_t done = 0; done < all; done += sink_bytes)
+    if (mmap(host(a.address + done), std::min(sink_bytes, all - done), PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_NORESERVE | MAP_FIXED, *sink_, 0) == MAP_FAILED)
+      throw std::bad_alloc();
+}
+
+void DeviceMemory::unmap_sink(const Allocation& a) {
+  // A copy, which has no file, finds zeros in pages of its own.
+  const int flags = file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  const auto offset = file_ >= 0 ? static_cast<off_t>(a.address - base_) : 0;
+  if (mmap(host(a.address), round_up(a.size, page), PROT_READ | PROT_WRITE, flags | MAP_NORESERVE | MAP_FIXED,
+           file_, offset) == MAP_FAILED)
+    throw std::bad_alloc();
+}
+
+void DeviceMemory::make_unknown(uint64_t address, const std::string& from) {
+  const std::lock_guard lock(mutex_);
+  const auto it = live_.find(address);
+  if (it == live_.end() || !it->second.unknown_from.empty()) return;
+  it->second.unknown_from = from;
+  ++unknown_;
+}
+
+void DeviceMemory::make_known(uint64_t address, uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  const auto it = live_.find(address);
+  if (it == live_.end() || it->second.is_unbacked || it->second.unknown_from.empty() ||
+      size < it->second.size)
+    return;
+  it->second.unknown_from.clear();
+  --unknown_;
+}
+
 void DeviceMemory::take(std::map<uint64_t, uint64_t>::iterator gap, uint64_t address, uint64_t taken,
                         Allocation owned) {
   const uint64_t begin = gap->first, end = begin + gap->second;
@@ -184,8 +262,10 @@ bool DeviceMemory::free(uint64_t address, Owner owner) {
   const std::lock_guard lock(mutex_);
   const auto it = live_.find(address);
   if (it == live_.end() || it->second.owner != owner) return false;
-  uint64_t begin = address, size = round_up(it->second.size, alignment) + alignment;
+  uint64_t begin = address, size = taken_by(it->second);
   used_ -= it->second.size;
+  if (!it->second.unknown_from.empty()) --unknown_;
+  if (it->second.is_unbacked) unmap_sink(it->second);
   if (watch_) watch_->freed(it->second);
   if (freed_.size() >= freed_kept) freed_.clear();
   freed_[address] = it->second;

@@ -39,6 +39,9 @@ struct Allocation {
   std::string label;  ///< a variable's name, or what allocated it
   Owner owner = Owner::Host;
   uint64_t open_to = 0;  ///< the other devices of its address space that may access it: bit n for number n
+  bool is_unbacked = false;  ///< it has no memory of the host
+  /// The label of unbacked memory that what it holds comes from; empty: it holds values.
+  std::string unknown_from;
   /// The host's memory, which belongs to no device.
   static constexpr uint64_t everywhere = ~uint64_t{0};
 };
@@ -109,6 +112,15 @@ class DeviceMemory {
   uint64_t allocate(uint64_t size, std::string label, Owner owner = Owner::Host);
   /// As `allocate`, at this address, a multiple of the alignment. False if the range is not free.
   bool allocate_at(uint64_t address, uint64_t size, std::string label, Owner owner = Owner::Host);
+  /// As `allocate`, without memory of the host: what is stored there is lost, and loads give anything. Throws
+  /// std::bad_alloc where the host has too few mappings.
+  uint64_t allocate_unbacked(uint64_t size, std::string label);
+  /// Whether there are allocations that hold no values.
+  bool has_unknown() const { return unknown_ > 0; }
+  /// From now on, what the allocation holds comes from that unbacked memory.
+  void make_unknown(uint64_t address, const std::string& from);
+  /// The host has written these bytes.
+  void make_known(uint64_t address, uint64_t size);
   /// False if `address` is not the start of an allocation of this owner.
   bool free(uint64_t address, Owner owner = Owner::Host);
 
@@ -137,6 +149,8 @@ class DeviceMemory {
  private:
   DeviceMemory() = default;
   void clear(uint64_t begin, uint64_t end);
+  void map_sink(const Allocation& a);
+  void unmap_sink(const Allocation& a);
   /// Earlier lookups are stale, those of other devices as well.
   void change();
   /// As `accessible`, within this memory. device: the bit of the other device that asks; 0: all is open.
@@ -152,6 +166,8 @@ class DeviceMemory {
   int file_ = -1;  ///< backs the arena; a copy has none
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
+  uint64_t unknown_ = 0;       ///< allocations that hold no values
+  std::shared_ptr<int> sink_;  ///< the file behind all unbacked memory, made with the first
   uint64_t generation_ = 1;
   mutable std::mutex mutex_;
   std::map<uint64_t, Allocation> live_;

@@ -350,8 +350,10 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
     : owner_(std::move(description.owner)),
       lowering_(std::move(lowering)),
       poll_(std::move(description.poll)),
+      prepare_(std::move(description.prepare)),
       grid_(program, function, std::move(config), memory, machine, nullptr) {
   grid_.keep_printed();
+  if (prepare_) prepare_(grid_);
   if (!description.state.empty()) {
     grid_.restore(description.state);
     resumed_ = true;
@@ -455,6 +457,7 @@ BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const
                                     uint32_t threads) {
   const auto memory = grid_.memory().copy_on_write();
   Grid grid(grid_.program(), grid_.function(), grid_.config(), *memory, grid_.machine(), nullptr);
+  if (prepare_) prepare_(grid);
   const uint32_t size = grid.cluster_size();
   Grid::Part part;
   part.count = ordinals.size() / size;

@@ -24,8 +24,9 @@ class ExecutedSource : public InstructionSource {
     uint32_t sm_version = 0;
     uint64_t stream = 0;
     std::shared_ptr<const void> owner;
-    std::vector<std::byte> state;  ///< of CTAs that have begun, from Grid::run_to
-    std::function<void()> poll;    ///< called while CTAs are executed without timing; may throw
+    std::vector<std::byte> state;        ///< of CTAs that have begun, from Grid::run_to
+    std::function<void()> poll;          ///< called while CTAs are executed without timing; may throw
+    std::function<void(Grid&)> prepare;  ///< called for each Grid that is made
   };
 
   ExecutedSource(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
@@ -74,6 +75,7 @@ class ExecutedSource : public InstructionSource {
   std::shared_ptr<const void> owner_;  // outlives the grid
   std::shared_ptr<const Lowering> lowering_;
   std::function<void()> poll_;
+  std::function<void(Grid&)> prepare_;
   Grid grid_;
   LaunchInfo launch_;
   std::vector<StaticInstruction> instructions_;

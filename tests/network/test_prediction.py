@@ -73,6 +73,9 @@ def test_a_model_is_predicted_and_told(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(scaled_launches, "_Simulated", None)
     again = predict(TINY, "h100", batch=2, prefill=16, decode=1, set=FEW_SMS)
     assert again.time_to_first_token.value == first["value"]
+    one = predict(TINY, "h100", batch=2, prefill=16, decode=1, layers=1, set=FEW_SMS)
+    assert one.time_to_first_token.value == pytest.approx(sum(row["seconds"] for row in prefill))
+    assert one.title.startswith("configuration, 1 of 3 layers")
     assert again.to_polars().height == len(data["operators"])
     assert again.fits and "it fits" in str(again) and "gate, up" in again._repr_html_()
     assert again.joules is not None and again.joules.low < again.joules.value < again.joules.high
@@ -84,5 +87,7 @@ def test_sizes_out_of_bounds_are_refused() -> None:
         predict(small, prefill=17)
     with pytest.raises(Exception, match="at most 64 tokens here, found 79"):
         predict(small, prefill=64, decode=16)
+    with pytest.raises(Exception, match="layers is 3, expected at most the 2 of small"):
+        predict(small, prefill=16, layers=3)
     with pytest.raises(Exception, match="weights is 'int3'"):
         predict(small, prefill=16, decode=1, weights="int3")  # type: ignore[arg-type]

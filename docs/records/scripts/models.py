@@ -5,6 +5,7 @@
 NUMBER: of launches in the list. All take about ten minutes on a free core. No shape is of a built-in model.
 """
 
+import random
 import sys
 
 from simt.network import works
@@ -19,19 +20,48 @@ LAUNCHES = [
     (H100, works.rotate(3072, 0, 20, 4, 128, KIND, True, 2048)),
     (H100, works.product(8, 5120, 3584, H100, KIND)),
     (H100, works.product(8, 2560, 6656, H100, KIND)),
-    (H100, works.prefill_attention(2, 4096, 8, 4, 64, KIND)),
+    (H100, works.prefill_attention(2, 4096, 8, 4, 64, KIND, H100)),
     (H100, works.decode_attention(4, 16384, 10, 2, 128, KIND, H100)[0]),
     (H100, works.product(2304, 3072, 2560, H100, KIND)),
     (A100, works.product(8, 5120, 3584, A100, KIND)),
-    (A100, works.prefill_attention(2, 4096, 6, 3, 64, KIND)),
+    (A100, works.prefill_attention(2, 4096, 6, 3, 64, KIND, A100)),
     (A100, works.product(1536, 2560, 2048, A100, KIND)),
     (SMALL, works.product(768, 1280, 1536, SMALL, KIND)),
     (SMALL, works.product(1024, 640, 2560, SMALL, KIND)),
-    (SMALL, works.prefill_attention(1, 4096, 2, 1, 64, KIND)),
-    (SMALL, works.prefill_attention(1, 3072, 2, 1, 128, KIND)),
+    (SMALL, works.prefill_attention(1, 4096, 2, 1, 64, KIND, SMALL)),
+    (SMALL, works.prefill_attention(1, 3072, 2, 1, 128, KIND, SMALL)),
     (SMALL, works.activate(384, 4096, KIND, True)),
     (SMALL, works.product(8, 2560, 2560, SMALL, KIND)),
     (SMALL, works.decode_attention(2, 12288, 8, 2, 64, KIND, SMALL)[0]),
+]
+_DRAWN = random.Random(51)  # drawn, and committed, before any of them was run
+
+
+def _any(*values: int) -> int:
+    return _DRAWN.choice(values)
+
+
+LAUNCHES += [
+    (gpu, work)
+    for gpu in (SMALL, A100)
+    for work in (
+        works.rotate(
+            _any(768, 1024, 1536) * (gpu.sm.count // 28), 0, _any(12, 16, 20), 4, 64, KIND, True, 512
+        ),
+        works.embed(
+            _any(768, 1024, 1536) * (gpu.sm.count // 28), _any(1536, 2048, 3072), 32768, 512, KIND, 0
+        ),
+        works.norm(_any(768, 1024, 1536) * (gpu.sm.count // 28), _any(1536, 2048, 3072), KIND, True, False),
+        works.activate(_any(384, 512, 640) * (gpu.sm.count // 28), _any(2816, 3584, 4608), KIND, True),
+        works.gather(512, _any(768, 1024, 1536) * (gpu.sm.count // 28), _any(1536, 2048, 3072), KIND),
+        works.mix(_any(512, 768, 1024) * (gpu.sm.count // 28), 2048, _any(1536, 2048, 3072), 8, 2, KIND),
+        works.decode_attention(
+            _any(1, 2), _any(9216, 12288, 15360), _any(8, 12), 2, _any(64, 128), KIND, gpu
+        )[0],
+        works.product(8, _any(1792, 2560, 3328), _any(3072, 3584, 4608), gpu, KIND, "int4"),
+        works.product(_any(24, 40), _any(512, 768), _any(1536, 2048), gpu, KIND, experts=8),
+        works.product(8, _any(1792, 2560, 3328), _any(3072, 3584, 4608), gpu, KIND),
+    )
 ]
 
 

@@ -60,6 +60,15 @@ class DeviceMemory:
     def allocate(self, size: int, label: str) -> int:
         """0 if there is no room."""
 
+    def allocate_unbacked(self, size: int, label: str) -> int:
+        """
+        As `allocate`, without memory of the host: it holds no values. Raises MemoryError where the host has too few mappings.
+        """
+
+    @property
+    def has_unknown(self) -> bool:
+        """Whether an allocation holds no values."""
+
     def allocate_at(self, address: int, size: int, label: str, by_kernel: bool = False) -> bool:
         """False where the address is not free or no multiple of 256."""
 

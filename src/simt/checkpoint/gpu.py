@@ -132,6 +132,10 @@ class Saving:
     def __init__(
         self, gpu: GPU, path: str | os.PathLike[str], objects: Mapping[str, Object], warm: bool
     ) -> None:
+        if gpu.memory.native.has_unknown:
+            raise CheckpointError(
+                "unbacked memory is in use, which holds no values that a checkpoint could keep; free it first"
+            )
         if warm:
             require_l2(gpu.session)
         self._gpu, self._objects, self._warm = gpu, objects, warm

@@ -42,6 +42,7 @@ def model(
     weights: Annotated[
         str, typer.Option(help="Type of the layers' matrices: same (as activations), fp8 or int4.")
     ] = "same",
+    layers: Annotated[int | None, typer.Option(help="So many layers instead of all.")] = None,
     threads: Annotated[int, typer.Option(help="Host threads.")] = 1,
     set_: Annotated[
         list[str] | None,
@@ -75,6 +76,7 @@ def model(
             prefill=prefill,
             decode=decode,
             weights=weights,  # type: ignore[arg-type]
+            layers=layers,
             threads=threads,
             set=override_texts(set_),
             progress=told,

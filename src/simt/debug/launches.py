@@ -148,8 +148,17 @@ class WatchedGPU(GPU):
         self._arrays: dict[int, tuple[np.dtype[Any], tuple[int, ...]]] = {}
         self._shown = 0
 
-    def empty(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        array = super().empty(shape, dtype)
+    def empty(
+        self,
+        shape: Any,
+        dtype: npt.DTypeLike = np.float32,
+        *,
+        unbacked: bool = False,
+        name: str | None = None,
+    ) -> DeviceArray:
+        if unbacked:
+            raise DebugError("unbacked arrays have no values to compare; leave `unbacked` out")
+        array = super().empty(shape, dtype, name=name)
         self._arrays[array.address] = (array.dtype, array.shape)
         return array
 

@@ -21,12 +21,27 @@ class ArrayCreation:
     """The methods of `GPU` that make arrays. Each raises LaunchError where the device's memory is full, and
     for shapes and element types that an array of a GPU cannot have."""
 
-    def empty(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        """A new array; it holds zeros. shape: a whole number or several."""
+    def empty(
+        self,
+        shape: Any,
+        dtype: npt.DTypeLike = np.float32,
+        *,
+        unbacked: bool = False,
+        name: str | None = None,
+    ) -> DeviceArray:
+        """A new array; it holds zeros. shape: a whole number or several.
+
+        unbacked: it takes no memory of the host and holds no values, for launches whose time does not depend
+            on them. What kernels store there is lost; what they compute from what they load has no known
+            values either, and reading it raises LaunchError. A launch in which an address or control flow
+            depends on it raises ProgramFault.
+        name: what messages call it.
+        """
         sizes, element = shape_of(shape), element_type(dtype)
         nbytes = math.prod(sizes) * element.itemsize
         gpu = cast("GPU", self)
-        address = gpu.memory.allocate(max(1, nbytes), f"array {sizes} of {element}", owned=True)
+        label = name or f"array {sizes} of {element}"
+        address = gpu.memory.allocate(max(1, nbytes), label, owned=True, unbacked=unbacked)
         return DeviceArray(gpu, address, sizes, element, Allocation(gpu.exclusive, address))
 
     def zeros(self, shape: Any, dtype: npt.DTypeLike = np.float32) -> DeviceArray:

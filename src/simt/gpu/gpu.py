@@ -152,12 +152,21 @@ class GPU(Programs, ArrayCreation, Texturing):
     def write(self, address: int, values: npt.NDArray[Any]) -> None:
         """Copies a contiguous host array to a device address."""
         with self.exclusive:
-            self.memory.native.write(address, values.tobytes())
+            try:
+                self.memory.native.write(address, values.tobytes())
+            except IndexError as error:
+                raise LaunchError(
+                    f"{values.nbytes:,} bytes at {address:#x} cannot be written: {error}"
+                ) from None
             self.copied_from_host(address, values.nbytes)
 
     def peek(self, address: int, nbytes: int) -> bytes:
-        """The current contents of device memory; queued launches have not run."""
-        return bytes(self.memory.native.read(address, nbytes))
+        """The current contents of device memory; queued launches have not run. Raises LaunchError where they
+        are not known, as they come from unbacked memory."""
+        try:
+            return bytes(self.memory.native.read(address, nbytes))
+        except IndexError as error:
+            raise LaunchError(f"{nbytes:,} bytes at {address:#x} cannot be read: {error}") from None
 
     def copied_from_host(self, address: int, nbytes: int) -> None:
         """Informs the timing model of a copy, and a trace that is being recorded."""

@@ -93,18 +93,28 @@ class Memory:
         """Bytes allocated."""
         return self.native.used
 
-    def allocate(self, size: int, label: str = "raw memory", *, owned: bool = False) -> int:
+    def allocate(
+        self, size: int, label: str = "raw memory", *, owned: bool = False, unbacked: bool = False
+    ) -> int:
         """Allocates `size` bytes of zeros and returns their address, a multiple of 256.
 
         label: the name used in fault messages. owned: an object will free it, so that it cannot leak.
+        unbacked: without memory of the host, as for `GPU.empty`.
 
-        Raises LaunchError if there is no room, or if size is not a whole number of 0 or more.
+        Raises LaunchError if there is no room, if size is not a whole number of 0 or more, or if what is
+        unbacked were to be checked.
         """
         size = whole("size", size)
-        if size > self.capacity:
-            address = 0
-        else:
-            address = self._within(lambda: self.native.allocate(max(1, size), label), wait=False)
+        if unbacked and (gpu := self._gpu()) is not None and gpu.checking is not None:
+            raise LaunchError("`check` follows values, and unbacked memory has none; leave one of them out")
+        make = self.native.allocate_unbacked if unbacked else self.native.allocate
+        try:
+            address = 0 if size > self.capacity else self._within(lambda: make(max(1, size), label), False)
+        except MemoryError:
+            raise LaunchError(
+                f"the host gives too few mappings for {size:,} bytes of unbacked memory; raise the kernel's "
+                "limit vm.max_map_count"
+            ) from None
         if not address:
             raise LaunchError(f"no room for {size:,} bytes: {self.used:,} of {self.capacity:,} are in use")
         if (gpu := self._gpu()) is not None and gpu.checking is not None:

@@ -59,12 +59,13 @@ def product(
     GROUP: tl.constexpr,
     WEIGHTS: tl.constexpr,
     BIAS: tl.constexpr,
+    POINTERS: tl.constexpr,
 ):
     """y = x w^T (+ bias) for each expert: rows e M to (e + 1) M of x with rows e N to (e + 1) N of w.
 
-    x, w, y: tensor descriptors. WEIGHTS: "same" as x; "fp8" with a scale for each row; "int4": two for each
-    byte, the halves of a block of BK, with a scale for each row and block. GROUP: tiles along M that
-    neighbours share.
+    x, w, y: tensor descriptors; POINTERS: pointers, and K is a multiple of BK. WEIGHTS: "same" as x; "fp8"
+    with a scale for each row; "int4": two for each byte, the halves of a block of BK, with a scale for each
+    row and block. GROUP: tiles along M that neighbours share.
     """
     pid = tl.program_id(0)
     down, across = tl.cdiv(M, BM), tl.cdiv(N, BN)
@@ -76,15 +77,29 @@ def product(
     column = pid % (GROUP * across) // size * BN
     n = expert * N + column
     total = tl.zeros((BM, BN), dtype=tl.float32)
+    HALF: tl.constexpr = BK // 2 if WEIGHTS == "int4" else BK
+    if POINTERS:  # rows beyond the last show others, whose results are not stored
+        row = (m - expert * M + tl.arange(0, BM)) % M + expert * M
+        x_at = x + row.to(tl.int64)[:, None] * K + tl.arange(0, HALF)[None, :]
+        w_row = ((column + tl.arange(0, BN)) % N + expert * N).to(tl.int64)
+        w_at = w + w_row[:, None] * (K // (BK // HALF)) + tl.arange(0, HALF)[None, :]
     for k in range(0, min(tl.cdiv(K, BK), cap)):
         if WEIGHTS == "int4":
-            both = w.load([n, k * (BK // 2)])
+            if POINTERS:
+                both = tl.load(w_at + k * HALF)
+                x_low, x_high = tl.load(x_at + k * BK), tl.load(x_at + k * BK + HALF)
+            else:
+                both = w.load([n, k * HALF])
+                x_low, x_high = x.load([m, k * BK]), x.load([m, k * BK + HALF])
             rows = n + tl.arange(0, BN)
             scale = tl.load(scales + rows * tl.cdiv(K, BK) + k, mask=column + tl.arange(0, BN) < N, other=0.0)
             low = ((both & 15).to(tl.float32) - 8.0) * scale[:, None]
             high = ((both >> 4).to(tl.float32) - 8.0) * scale[:, None]
-            total = tl.dot(x.load([m, k * BK]), low.to(x.dtype).T, total)
-            total = tl.dot(x.load([m, k * BK + BK // 2]), high.to(x.dtype).T, total)
+            total = tl.dot(x_low, low.to(x_low.dtype).T, total)
+            total = tl.dot(x_high, high.to(x_high.dtype).T, total)
+        elif POINTERS:
+            part = tl.load(x_at + k * BK)
+            total = tl.dot(part, tl.load(w_at + k * BK).to(part.dtype).T, total)
         else:
             total = tl.dot(x.load([m, k * BK]), w.load([n, k * BK]).to(x.dtype).T, total)
     columns = column + tl.arange(0, BN)
@@ -92,7 +107,13 @@ def product(
         total *= tl.load(scales + expert * N + columns, mask=columns < N, other=0.0)[None, :]
     if BIAS:
         total += tl.load(bias + expert * N + columns, mask=columns < N, other=0.0).to(tl.float32)[None, :]
-    y.store([m, column], total.to(y.dtype))
+    if POINTERS:
+        row = m + tl.arange(0, BM)
+        inside = (row < (expert + 1) * M)[:, None] & (columns < N)[None, :]
+        place = y + row.to(tl.int64)[:, None] * N + columns[None, :]
+        tl.store(place, total.to(y.dtype.element_ty), mask=inside)
+    else:
+        y.store([m, column], total.to(y.dtype))
 
 
 @triton.jit
@@ -168,29 +189,46 @@ def prefill_attention(
     D: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
+    POINTERS: tl.constexpr,
 ):
     """Causal attention of sequences of S tokens, a multiple of BM. qkv, kv: descriptors of the same rows with
-    blocks of BM and BN; y: descriptor of the output. The last tiles, with the most keys, come first."""
+    blocks of BM and BN; y: descriptor of the output; POINTERS: pointers to them. The last tiles, with the
+    most keys, come first."""
     pid = tl.program_id(0)
     tile = S // BM - 1 - pid // (B * HQ)
     head, first = pid % HQ, pid // HQ % B * S
-    q = qkv.load([first + tile * BM, head * D])
+    WIDTH: tl.constexpr = (HQ + 2 * HK) * D
+    at = tl.arange(0, D)
+    tall, low = (first + tile * BM + tl.arange(0, BM)).to(tl.int64), (first + tl.arange(0, BN)).to(tl.int64)
+    if POINTERS:
+        q = tl.load(qkv + tall[:, None] * WIDTH + head * D + at[None, :])
+    else:
+        q = qkv.load([first + tile * BM, head * D])
     key, value = (HQ + head // (HQ // HK)) * D, (HQ + HK + head // (HQ // HK)) * D
     total = tl.zeros((BM, D), dtype=tl.float32)
     most = tl.full((BM,), -1.0e30, dtype=tl.float32)
     below = tl.zeros((BM,), dtype=tl.float32)
     rows = tile * BM + tl.arange(0, BM)
+    key_at = kv + low[:, None] * WIDTH + key + at[None, :] if POINTERS else kv
+    value_at = key_at + HK * D if POINTERS else kv
     for j in range(0, min(tile * BM // BN, cap)):
-        at = first + j * BN
-        total, most, below = _step(
-            q, kv.load([at, key]), kv.load([at, value]), total, most, below, scale, rows, rows, False
-        )
+        if POINTERS:
+            k, v = tl.load(key_at + j * (BN * WIDTH)), tl.load(value_at + j * (BN * WIDTH))
+        else:
+            k, v = kv.load([first + j * BN, key]), kv.load([first + j * BN, value])
+        total, most, below = _step(q, k, v, total, most, below, scale, rows, rows, False)
     for j in range(tile * BM // BN, (tile + 1) * BM // BN):
-        at, columns = first + j * BN, j * BN + tl.arange(0, BN)
-        total, most, below = _step(
-            q, kv.load([at, key]), kv.load([at, value]), total, most, below, scale, rows, columns, True
-        )
-    y.store([first + tile * BM, head * D], (total / below[:, None]).to(y.dtype))
+        if POINTERS:
+            k, v = tl.load(key_at + j * (BN * WIDTH)), tl.load(value_at + j * (BN * WIDTH))
+        else:
+            k, v = kv.load([first + j * BN, key]), kv.load([first + j * BN, value])
+        columns = j * BN + tl.arange(0, BN)
+        total, most, below = _step(q, k, v, total, most, below, scale, rows, columns, True)
+    total /= below[:, None]
+    if POINTERS:
+        tl.store(y + tall[:, None] * (HQ * D) + head * D + at[None, :], total.to(y.dtype.element_ty))
+    else:
+        y.store([first + tile * BM, head * D], total.to(y.dtype))
 
 
 @triton.jit(do_not_specialize=["cap"])

@@ -37,7 +37,9 @@ def operators(
     kind, hidden, width = model.dtype, model.hidden, model.heads * model.head_dim
     shape = (batch, length, model.heads, model.kv_heads, model.head_dim, kind)
     attention = (
-        (works.prefill_attention(*shape),) if phase == "prefill" else works.decode_attention(*shape, spec)
+        (works.prefill_attention(*shape, spec),)
+        if phase == "prefill"
+        else works.decode_attention(*shape, spec)
     )
     learned = model.positions if model.layer_norm else 0
     rotated = works.rotate(

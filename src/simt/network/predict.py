@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from simt.errors import SimtError
@@ -26,6 +27,7 @@ def predict(
     prefill: int = 1024,
     decode: int = 128,
     weights: Weights = "same",
+    layers: int | None = None,
     threads: int = 1,
     set: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
@@ -40,6 +42,7 @@ def predict(
         prefill: tokens of each prompt, a multiple of 16.
         decode: tokens generated for each sequence, the first of which comes from the prefill.
         weights: type of the layers' matrices: "same" as activations, "fp8" or "int4".
+        layers: so many layers instead of all, with embedding and head.
         threads: host threads.
         set: values that override the specification.
         progress: is told what is simulated.
@@ -52,6 +55,11 @@ def predict(
     spec = load_spec(gpu, set or ())
     for name, value, least in (("batch", batch, 1), ("prefill", prefill, 16), ("decode", decode, 1)):
         whole_option(name, value, least)
+    if layers is not None:
+        whole_option("layers", layers, 1)
+        if layers > model.layers:
+            raise SimtError(f"layers is {layers}, expected at most the {model.layers} of {model.name}")
+        model = replace(model, name=f"{model.name}, {layers} of {model.layers} layers", layers=layers)
     if prefill % 16:
         raise SimtError(f"prefill is {prefill}, expected a multiple of 16 tokens")
     if weights not in WEIGHT_BITS:

@@ -127,6 +127,7 @@ def product(
     """m x k times k x n for each of `experts`; m: rows of one expert, which are padded to whole tiles. tile:
     by default the one with the least estimated time."""
     bm, bn, bk, warps, stages = tile or _tile(m, n, experts, weights, spec)
+    pointers = spec.sm_version < _WGMMA and k % bk == 0
     padded = -(-m // bm) * bm if experts > 1 else m
     blocks = -(-k // bk)
     tensors = {
@@ -143,11 +144,13 @@ def product(
     grid = experts * -(-m // bm) * -(-n // bn)
 
     def call(a: Mapping[str, Any], cap: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        w = _tiles(a["w"], bn, bk // (2 if weights == "int4" else 1))
-        x = _tiles(a["x"], bm, bk // (2 if weights == "int4" else 1))
-        given = (x, w, a.get("scales"), a.get("bias"), _tiles(a["y"], bm, bn), padded, n, k, cap)
+        x, w, y = a["x"], a["w"], a["y"]
+        if not pointers:
+            half = bk // (2 if weights == "int4" else 1)
+            x, w, y = _tiles(x, bm, half), _tiles(w, bn, half), _tiles(y, bm, bn)
+        given = (x, w, a.get("scales"), a.get("bias"), y, padded, n, k, cap)
         tile = {"BM": bm, "BN": bn, "BK": bk, "GROUP": GROUP, "num_warps": warps, "num_stages": stages}
-        return given, tile | {"WEIGHTS": weights, "BIAS": bias}
+        return given, tile | {"WEIGHTS": weights, "BIAS": bias, "POINTERS": pointers}
 
     alike = min(m, _ALIKE), min(n, _ALIKE), min(k, _ALIKE)
     like = None
@@ -173,8 +176,11 @@ def product(
     )
 
 
-def prefill_attention(batch: int, length: int, heads: int, kv_heads: int, dim: int, dtype: str) -> Work:
+def prefill_attention(
+    batch: int, length: int, heads: int, kv_heads: int, dim: int, dtype: str, spec: Spec
+) -> Work:
     """Causal attention of whole sequences."""
+    pointers = spec.sm_version < _WGMMA
     bm = next(size for size in (128, 64, 32, 16) if length % size == 0)
     bn = min(64, bm)
     width = (heads + 2 * kv_heads) * dim
@@ -186,9 +192,11 @@ def prefill_attention(batch: int, length: int, heads: int, kv_heads: int, dim: i
     steps = tuple((batch * heads, tile * bm // bn) for tile in reversed(range(tiles)))
 
     def call(a: Mapping[str, Any], cap: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        q, kv, y = _tiles(a["qkv"], bm, dim), _tiles(a["qkv"], bn, dim), _tiles(a["y"], bm, dim)
+        q, kv, y = a["qkv"], a["qkv"], a["y"]
+        if not pointers:
+            q, kv, y = _tiles(q, bm, dim), _tiles(kv, bn, dim), _tiles(y, bm, dim)
         given = (q, kv, y, length, batch, dim**-0.5 * math.log2(math.e), cap)
-        heads_ = {"HQ": heads, "HK": kv_heads, "D": dim}
+        heads_ = {"HQ": heads, "HK": kv_heads, "D": dim, "POINTERS": pointers}
         return given, heads_ | {"BM": bm, "BN": bn, "num_warps": 8 if bm == 128 else 4, "num_stages": 3}
 
     flops = 4.0 * batch * heads * dim * length * (length + 1) / 2
