@@ -209,7 +209,7 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   }
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;
   // The unit's interval is that of FP16 m16n8k16; other shapes and types take a proportional interval.
-  const double work = tensor_work(opcodes_[s.opcode]);
+  const double work = tensor_work(opcodes_[s.opcode], spec_.sm.half_rate_fp32_accumulation);
   const double interval =
       work > 0 ? std::max(1.0, std::round(unit.initiation_interval * work)) : d.initiation_interval;
   if (interval > limits::latency)
