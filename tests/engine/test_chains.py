@@ -219,6 +219,15 @@ def test_geforce_cards_accumulate_in_fp32_at_half_the_rate(
     assert found == pytest.approx(cycles, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "results"), [("qv100", 128), ("rtx2060", 128), ("rtx3090", 128), ("rtx4090", 128), ("a100", 256)]
+)
+def test_rate_of_half_precision(gpu: str, results: int, tmp_path: Path) -> None:
+    """CUDA programming guide, arithmetic instructions: results of FP16 a cycle and SM, two in each lane."""
+    found = distance(tmp_path, lambda w, i: w.op("HFMA2", 16 + i % 32, (2, 5)), gpu)
+    assert found == pytest.approx(4 * 32 * 2 / results, abs=0.05)
+
+
 def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> None:
     def interval(columns: int) -> float:
         return distance(tmp_path, lambda w, i: w.op(f"HGMMA.64x{columns}x16.F32", 24, (2,)), "h100")

@@ -191,7 +191,10 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   if (spec_.sm.multiplications_on_fp32 && s.unit == Unit::Multiply && !special &&
       has_wide_product(opcodes_[s.opcode]))
     d.initiation_interval = static_cast<uint16_t>(d.initiation_interval * wide_product_intervals);
-  if (s.half_precision && !special) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
+  if (s.half_precision && !special)
+    d.initiation_interval = spec_.sm.half_precision_interval > 0
+                                ? static_cast<uint16_t>(spec_.sm.half_precision_interval)
+                                : std::max<uint16_t>(1, d.initiation_interval / 2);
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);
   if (s.operation == Operation::TensorProduct) {  // what takes long is in the SM's queue

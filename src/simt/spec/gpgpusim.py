@@ -311,6 +311,7 @@ def _sm(options: _Options, values: _Values) -> None:
     )
     values.put("sm.conversion_latency", 0, "mechanism of Accel-Sim: integer instructions")
     values.put("sm.multiplications_on_fp32", False, "mechanism of Accel-Sim: units by type")
+    values.put("sm.half_precision_interval", 0, "mechanism of Accel-Sim: half of FP32's")
     values.put(
         "sm.half_rate_fp32_accumulation", False, "mechanism of Accel-Sim: one interval for tensor products"
     )

@@ -170,6 +170,7 @@ class NativeSm(TypedDict):
     special_units: dict[str, NativeSpecialUnit]
     conversion_latency: int
     multiplications_on_fp32: bool
+    half_precision_interval: int
     half_rate_fp32_accumulation: bool
     warp_group_queue: int
     tensor_memory_columns: int
