@@ -213,8 +213,8 @@ def test_tensor_interval_follows_shape_and_type(tmp_path: Path) -> None:
 def test_geforce_cards_accumulate_in_fp32_at_half_the_rate(
     gpu: str, opcode: str, cycles: int, tmp_path: Path
 ) -> None:
-    """NVIDIA's white papers of Turing and GA102: 512 FP16 multiply-adds per cycle and SM, 256 of which accumulate
-    in FP32 on a GeForce card; 1,024 of INT8."""
+    """White papers of Turing and GA102: 512 FP16 multiply-adds per cycle and SM, 256 if they accumulate in
+    FP32 on a GeForce card; 1,024 of INT8."""
     found = distance(tmp_path, lambda w, i: w.op(opcode, 16 + 4 * (i % 24), (2,)), gpu)
     assert found == pytest.approx(cycles, abs=0.1)
 

@@ -281,7 +281,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, metavar="DIR", help="simulate these programs, by name")
     parser.add_argument("--record", type=Path, default=RECORD, metavar="FILE", help="recorded events")
     parser.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="with --programs: override the specification"
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="with --programs: override its values"
     )
     parser.add_argument("--only", nargs="+", choices=sorted(KERNELS), help="rows to simulate")
     parser.add_argument("--published", type=Path, default=PUBLISHED, metavar="DIR", help="published tables")
