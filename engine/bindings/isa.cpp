@@ -97,8 +97,10 @@ void bind_opcodes(nb::module_& m) {
       "energy is its own.");
   m.def("lane_access_bytes", &lane_access_bytes, "opcode"_a,
         "Bytes that each lane of a memory instruction accesses, as its opcode says.");
-  m.def("tensor_work", &tensor_work, "opcode"_a,
-        "Multiply-adds of a tensor-core instruction, divided by 2,048; 0 if its opcode does not tell.");
+  m.def(
+      "tensor_work", &tensor_work, "opcode"_a, "half_rate_fp32_accumulation"_a = false,
+      "Time of a tensor-core instruction relative to FP16 m16n8k16 with FP32 accumulators, by its shape and "
+      "type; 0 if its opcode does not tell.");
   m.def("tensor_multiply_adds", &tensor_multiply_adds, "opcode"_a,
         "Multiply-adds of a tensor-core instruction for one warp; 0 if its opcode does not tell.");
 }

@@ -66,7 +66,7 @@ double element_bytes(const OpcodeRow& row, std::string_view opcode) {
     case Elements::Float8:
     case Elements::Integer8:
       return 1;
-    case Elements::Float4:
+    case Elements::Float4:  // at twice the rate of FP8 (Blackwell)
       return 0.5;
     case Elements::Binary:
       return 1.0 / 8;
@@ -92,6 +92,20 @@ double accumulator_bytes(const OpcodeRow& row, std::string_view opcode) {
   }
 }
 
+/// FP16, BF16, TF32 and FP8 with FP16 accumulators, integers and FP4: what GeForce cards have at full rate
+/// (NVIDIA's white papers of GA102, AD102 and GB202, peak rates).
+bool at_full_rate(const OpcodeRow& row, std::string_view opcode) {
+  switch (row.also.elements) {
+    case Elements::Float64:
+      return false;
+    case Elements::Float16:
+    case Elements::Float8:
+      return accumulator_bytes(row, opcode) == 2;
+    default:
+      return true;
+  }
+}
+
 /// The four warps of a warpgroup have a quarter of the rows each.
 double warps(const OpcodeRow& row) {
   return row.also.warp_group ? 4 : 1;
@@ -112,7 +126,7 @@ double tensor_multiply_adds(std::string_view opcode) {
   return elements(shape.m, shape.n) * shape.k / warps(row);
 }
 
-double tensor_work(std::string_view opcode) {
+double tensor_work(std::string_view opcode, bool half_rate_fp32_accumulation) {
   constexpr double reference = 16.0 * 8 * 16;
   const OpcodeRow& row = opcode_row(opcode);
   if (is_step(row, opcode)) return 0;
@@ -121,13 +135,8 @@ double tensor_work(std::string_view opcode) {
   // Half of a sparse A is not there (NVIDIA A100 Tensor Core GPU Architecture, "Fine-Grained Structured
   // Sparsity": twice the rate).
   if (has_modifiers(opcode, "SP")) rate /= 2;
+  if (half_rate_fp32_accumulation && at_full_rate(row, opcode)) rate /= 2;
   return tensor_multiply_adds(opcode) / reference * rate;
-}
-
-bool adds_small_floats_in_fp32(std::string_view opcode) {
-  const OpcodeRow& row = opcode_row(opcode);
-  const Elements e = row.also.elements;
-  return (e == Elements::Float16 || e == Elements::Float8) && accumulator_bytes(row, opcode) == 4;
 }
 
 std::optional<ProductRegisters> product_registers(std::string_view opcode) {

@@ -20,11 +20,10 @@ double tensor_multiply_adds(std::string_view opcode);
 /// Work of a tensor-core instruction for one warp, relative to FP16 m16n8k16 (2,048 multiply-adds), read from
 /// the shape and type in its opcode: HMMA.16816.F32, IMMA.16832.S8.S8, HGMMA.64x256x16.F32. The four warps of
 /// a warpgroup share an HGMMA's rows. Rates scale with the width of the type; FP64 has a
-/// sixteenth. Returns 0 if the opcode has no known shape (HMMA.884: the unit's interval applies to its
-/// steps).
-double tensor_work(std::string_view opcode);
-/// Whether floats of 8 to 19 bits are added in FP32, for which GeForce cards take longer.
-bool adds_small_floats_in_fp32(std::string_view opcode);
+/// sixteenth. With `half_rate_fp32_accumulation` (GeForce), FP16 m16n8k16 is meant to accumulate in FP32, and
+/// products with FP16 accumulators, integers and FP4 are half of the work. Returns 0 if the opcode has no
+/// known shape (HMMA.884: the unit's interval applies to its steps).
+double tensor_work(std::string_view opcode, bool half_rate_fp32_accumulation);
 
 /// 32-bit registers per lane of a tensor product's operands.
 struct ProductRegisters {

@@ -197,6 +197,37 @@ def test_tensor_interval_follows_shape_and_type(tmp_path: Path) -> None:
     assert interval("IMMA.16832.S8.S8") == pytest.approx(8, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "opcode", "cycles"),
+    [
+        ("rtx3090", "HMMA.16816.F32", 32),
+        ("rtx3090", "HMMA.16816.F16", 16),
+        ("rtx3090", "IMMA.16832.S8.S8", 16),
+        ("a6000", "HMMA.16816.F32", 16),
+        ("a6000", "HMMA.16816.F16", 16),
+        ("a6000", "IMMA.16832.S8.S8", 16),
+        ("rtx2080ti", "HMMA.1688.F16", 8),
+        ("rtx2080ti", "HMMA.1688.F32", 16),
+    ],
+)
+def test_geforce_cards_accumulate_in_fp32_at_half_the_rate(
+    gpu: str, opcode: str, cycles: int, tmp_path: Path
+) -> None:
+    """White papers of Turing and GA102: 512 FP16 multiply-adds per cycle and SM, 256 if they accumulate in
+    FP32 on a GeForce card; 1,024 of INT8."""
+    found = distance(tmp_path, lambda w, i: w.op(opcode, 16 + 4 * (i % 24), (2,)), gpu)
+    assert found == pytest.approx(cycles, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "results"), [("qv100", 128), ("rtx2060", 128), ("rtx3090", 128), ("rtx4090", 128), ("a100", 256)]
+)
+def test_rate_of_half_precision(gpu: str, results: int, tmp_path: Path) -> None:
+    """CUDA programming guide, arithmetic instructions: results of FP16 a cycle and SM, two in each lane."""
+    found = distance(tmp_path, lambda w, i: w.op("HFMA2", 16 + i % 32, (2, 5)), gpu)
+    assert found == pytest.approx(4 * 32 * 2 / results, abs=0.05)
+
+
 def test_wgmma_holds_the_tensor_cores_for_half_its_columns(tmp_path: Path) -> None:
     def interval(columns: int) -> float:
         return distance(tmp_path, lambda w, i: w.op(f"HGMMA.64x{columns}x16.F32", 24, (2,)), "h100")

@@ -13,13 +13,13 @@ from support.tiny import warp_of, write_kernel
 COUNT = 200
 
 
-def cycles(folder: Path, opcode: str, passes: int) -> int:
+def cycles(folder: Path, opcode: str, halved: bool) -> int:
     def body(warp: Warp) -> None:
         for k in range(COUNT):
             warp.op(opcode, 8 + 4 * (k % 8), ())
 
     write_kernel(folder, [[warp_of(body)]], sm=120)
-    changes = {"sm.count": 1, "sm.tensor_fp32_passes": passes}
+    changes = {"sm.count": 1, "sm.half_rate_fp32_accumulation": halved}
     return simt.simulate(folder, gpu="rtx5090", set=changes).launches[0].cycles
 
 
@@ -37,5 +37,5 @@ def cycles(folder: Path, opcode: str, passes: int) -> int:
 def test_only_small_floats_in_fp32_take_the_whole_interval(
     tmp_path: Path, opcode: str, interval: int
 ) -> None:
-    once, twice = cycles(tmp_path / "a", opcode, 1), cycles(tmp_path / "b", opcode, 2)
+    once, twice = cycles(tmp_path / "a", opcode, False), cycles(tmp_path / "b", opcode, True)
     assert abs((once - twice) - COUNT * (32 - interval)) <= COUNT

@@ -194,6 +194,24 @@ def test_bounds_are_work_by_rate() -> None:
     assert all(cycles <= launch.cycles for cycles in found.values())
 
 
+@pytest.mark.parametrize(("gpu", "share"), [("a100", 1.0), ("rtx3090", 0.5)])
+def test_tensor_bound_is_by_type_of_product(gpu: str, share: float) -> None:
+    """INT8 m16n8k32 takes as long as FP16 m16n8k16, on GeForce half as long as with FP32 accumulators."""
+    device, spec = simt.GPU(gpu), load_spec(gpu)
+    registers = "{%0, %1, %2, %3}"
+    mma = f"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {registers}, {{%4, %4, %4, %4}}, {{%4, %4}}"
+    outputs = ", ".join(f'"+r"(d[{i}])' for i in range(4))
+    kernel = device.compile(
+        'extern "C" __global__ void k(int* out, int a) { int d[4] = {};\n#pragma unroll\n'
+        f'for (int i = 0; i < 64; ++i) asm volatile("{mma}, {registers};" : {outputs} : "r"(a));\n'
+        "out[threadIdx.x] = d[0] + d[1] + d[2] + d[3]; }"
+    ).k
+    kernel[spec.sm.count, 128](device.array(np.zeros(128, np.int32)), 1)
+    launch = device.launches[0]
+    found = {bound.resource: bound.cycles for bound in bounds(launch, spec)}
+    assert found["tensor pipe"] == share * 64 * spec.sm.units.tensor.initiation_interval <= launch.cycles
+
+
 def test_atomics_on_one_word_keep_one_slice_busy() -> None:
     gpu = simt.GPU(GPU)
     kernel = gpu.compile('extern "C" __global__ void k(float* x) { atomicAdd(x, 1); }').k

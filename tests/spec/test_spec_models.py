@@ -2,6 +2,7 @@
 
 import pytest
 
+from simt._engine import tensor_multiply_adds, tensor_work
 from simt.errors import SpecError
 from simt.spec import Spec, available, load_spec, peaks
 
@@ -152,7 +153,11 @@ def test_a_card_has_its_own_values_and_its_generation_s(name: str, generation: s
     first = load_spec(GENERATIONS[generation][0])
     kept = ("sm.", "l1.", "shared_memory.", "load_store.", "constant_cache.")
     differing = {path for path, _, _ in spec.differences(first) if path.startswith(kept)}
-    assert differing <= {"sm.count", "sm.units.tensor.initiation_interval"}
+    assert differing <= {
+        "sm.count",
+        "sm.units.tensor.initiation_interval",
+        "sm.half_rate_fp32_accumulation",
+    }
 
 
 @pytest.mark.parametrize(
@@ -172,6 +177,34 @@ def test_variants_have_the_same_sm(name: str, base: str) -> None:
 def test_tensor_interval_follows_from_the_peak_rate(name: str, fma_per_clock: int, hmma_fma: int) -> None:
     spec = load_spec(name)
     assert spec.sm.units.tensor.initiation_interval == hmma_fma // (fma_per_clock // spec.sm.sub_cores)
+
+
+@pytest.mark.parametrize(
+    ("name", "halved", "accumulation", "tflops"),
+    [
+        ("rtx2080ti", True, "F16", 107.6),
+        ("rtx2080ti", True, "F32", 53.8),
+        ("rtx3090", True, "F16", 142),
+        ("rtx3090", True, "F32", 71),
+        ("rtx4090", True, "F16", 330.3),
+        ("rtx4090", True, "F32", 165.2),
+        ("rtx5090", True, "F16", 419),
+        ("rtx5090", True, "F32", 209.5),
+        ("a6000", False, "F16", 154.8),
+        ("a6000", False, "F32", 154.8),
+    ],
+)
+def test_published_peaks_of_tensor_products(
+    name: str, halved: bool, accumulation: str, tflops: float
+) -> None:
+    """Dense products of FP16, NVIDIA's white papers of Turing, GA102, AD102 and RTX Blackwell."""
+    spec = load_spec(name)
+    assert spec.sm.half_rate_fp32_accumulation == halved
+    opcode = f"HMMA.16816.{accumulation}"
+    interval = spec.sm.units.tensor.initiation_interval * tensor_work(opcode, halved)
+    units = spec.sm.count * spec.sm.units.tensor.count
+    peak = 2 * tensor_multiply_adds(opcode) * units / interval * spec.clock.core_mhz * 1e-6
+    assert peak == pytest.approx(tflops, rel=0.02)
 
 
 @pytest.mark.parametrize(("name", "units"), [("r9nano", 64), ("mi100", 120)])

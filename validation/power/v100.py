@@ -27,6 +27,7 @@ from simt.power.energies import Energies
 from simt.power.fit import EnergyFit, fit, mean_absolute, write_toml
 from simt.power.measurements import PowerMeasurement, launch_events
 from simt.result import LaunchResult
+from simt.spec import load_spec
 
 GPU, CODE = "qv100", "sass"  # machine code, as on the board
 RECORD = Path(__file__).with_name("v100-events.json")
@@ -120,8 +121,11 @@ class Beginning(Controller):
         return Projection(now.end, now.counters)
 
 
-def simulate(folder: Path, energies: Energies, names: Sequence[str]) -> dict[str, Simulated]:
-    """Runs the programs of a folder. Raises SimtError."""
+def simulate(
+    folder: Path, energies: Energies, names: Sequence[str], overrides: Sequence[str] = ()
+) -> dict[str, Simulated]:
+    """Runs the programs of a folder. overrides: values of the specification. Raises SimtError."""
+    gpu = load_spec(GPU, overrides)
     found: dict[str, Simulated] = {}
     for program in sorted({KERNELS[name].program for name in names}):
         rows = {KERNELS[name].launch: name for name in names if KERNELS[name].program == program}
@@ -129,7 +133,7 @@ def simulate(folder: Path, energies: Energies, names: Sequence[str]) -> dict[str
         most = {launch: KERNELS[name].most_cycles for launch, name in rows.items()}
         timed = {*rows, *(launch - 1 for launch, name in rows.items() if KERNELS[name].again)}
         command = [os.fspath((folder / program).resolve())]
-        run = simt.exec.run(command, GPU, code=CODE, plan=timed, controller=Beginning(most))
+        run = simt.exec.run(command, gpu, code=CODE, plan=timed, controller=Beginning(most))
         for launch in (x for result in run.results for x in result.launches if x.id in rows):
             name = rows[launch.id]
             if launch.name != KERNELS[name].function:
@@ -151,15 +155,15 @@ def of_launch(launch: LaunchResult, energies: Energies) -> Simulated:
     return Simulated(launch.seconds, counters, launch_events(launch, energies))
 
 
-def read_record() -> dict[str, Simulated]:
-    data = json.loads(RECORD.read_text(encoding="utf-8"))
+def read_record(record: Path = RECORD) -> dict[str, Simulated]:
+    data = json.loads(record.read_text(encoding="utf-8"))
     return {name: Simulated(**row) for name, row in data["kernels"].items()}
 
 
-def write_record(found: Mapping[str, Simulated]) -> None:
+def write_record(found: Mapping[str, Simulated], record: Path, overrides: Sequence[str]) -> None:
     kernels = {name: asdict(found[name]) for name in sorted(found)}
-    text = json.dumps({"gpu": GPU, "code": CODE, "kernels": kernels}, indent=1)
-    RECORD.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps({"gpu": GPU, "set": list(overrides), "code": CODE, "kernels": kernels}, indent=1)
+    record.write_text(text + "\n", encoding="utf-8")
 
 
 def published(folder: Path) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
@@ -275,6 +279,10 @@ def judge(rows: Sequence[PowerMeasurement], energies: Energies, error: float) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--programs", type=Path, metavar="DIR", help="simulate these programs, by name")
+    parser.add_argument("--record", type=Path, default=RECORD, metavar="FILE", help="recorded events")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="with --programs: override its values"
+    )
     parser.add_argument("--only", nargs="+", choices=sorted(KERNELS), help="rows to simulate")
     parser.add_argument("--published", type=Path, default=PUBLISHED, metavar="DIR", help="published tables")
     parser.add_argument("--energies", default=GPU, help="name or file of the energies before the fit")
@@ -282,10 +290,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the fitted energies")
     given = parser.parse_args()
     energies = load_energies(given.energies)
-    found = read_record() if RECORD.is_file() else {}
+    found = read_record(given.record) if given.record.is_file() else {}
     if given.programs:
-        found |= simulate(given.programs, energies, given.only or list(KERNELS))
-        write_record(found)
+        found |= simulate(given.programs, energies, given.only or list(KERNELS), given.set)
+        write_record(found, given.record, given.set)
     powers, counters = published(given.published)
     print("\n".join(compared(found, counters)))
     fits = []

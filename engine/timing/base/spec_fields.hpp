@@ -239,8 +239,10 @@ inline constexpr Range sets{0, limits::number, true};
         "Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them.") \
   FIELD(bool, multiplications_on_fp32, "", (ranges::none.unless_given(0)), \
         "Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type.") \
-  FIELD(uint32_t, tensor_fp32_passes, "", (Range{1, 4}.unless_given(1)), \
-        "Of products of floats of 8 to 19 bits that are added in FP32, for one of others: 2 on GeForce cards.") \
+  FIELD(uint32_t, half_precision_interval, "core cycles", (Range{0, limits::interval}.unless_given(0)), \
+        "Of HFMA2 and other FP16 arithmetic on `units.fp32`; 0: half of that unit's.") \
+  FIELD(bool, half_rate_fp32_accumulation, "", (ranges::none.unless_given(0)), \
+        "Tensor products with FP16 accumulators, of integers or FP4: twice the rate of the others (GeForce).") \
   FIELD(uint32_t, warp_group_queue, "", (Range{1, 64}.unless_given(1)), \
         "Multiplications by warp groups that a sub-core's tensor core holds, with the one under way.") \
   FIELD(uint32_t, tensor_memory_columns, "columns per core cycle", (Range{0, 64}.unless_given(0)), \

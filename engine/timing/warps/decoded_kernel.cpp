@@ -191,7 +191,10 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
   if (spec_.sm.multiplications_on_fp32 && s.unit == Unit::Multiply && !special &&
       has_wide_product(opcodes_[s.opcode]))
     d.initiation_interval = static_cast<uint16_t>(d.initiation_interval * wide_product_intervals);
-  if (s.half_precision && !special) d.initiation_interval = std::max<uint16_t>(1, d.initiation_interval / 2);
+  if (s.half_precision && !special)
+    d.initiation_interval = spec_.sm.half_precision_interval > 0
+                                ? static_cast<uint16_t>(spec_.sm.half_precision_interval)
+                                : std::max<uint16_t>(1, d.initiation_interval / 2);
   if (loads_constant(s) && spec_.constant_cache.latency > 0)
     d.latency = static_cast<uint16_t>(spec_.constant_cache.latency);
   if (s.operation == Operation::TensorProduct) {  // what takes long is in the SM's queue
@@ -208,10 +211,8 @@ void Decoder::set_timing(DecodedInstruction& d, const StaticInstruction& s) cons
     return;
   }
   if (d.unit != Unit::Tensor || !traits_.tensor_shapes) return;
-  // The unit's interval is that of FP16 m16n8k16 with FP32 accumulators; other shapes and types take a
-  // proportional interval.
-  const bool whole = adds_small_floats_in_fp32(opcodes_[s.opcode]);
-  const double work = tensor_work(opcodes_[s.opcode]) / (whole ? 1 : spec_.sm.tensor_fp32_passes);
+  // The unit's interval is that of FP16 m16n8k16; other shapes and types take a proportional interval.
+  const double work = tensor_work(opcodes_[s.opcode], spec_.sm.half_rate_fp32_accumulation);
   const double interval =
       work > 0 ? std::max(1.0, std::round(unit.initiation_interval * work)) : d.initiation_interval;
   if (interval > limits::latency)

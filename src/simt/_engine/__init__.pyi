@@ -201,9 +201,9 @@ def lane_access_bytes(opcode: str) -> int:
     Bytes that each lane of a memory instruction accesses, as its opcode says.
     """
 
-def tensor_work(opcode: str) -> float:
+def tensor_work(opcode: str, half_rate_fp32_accumulation: bool = False) -> float:
     """
-    Multiply-adds of a tensor-core instruction, divided by 2,048; 0 if its opcode does not tell.
+    Time of a tensor-core instruction relative to FP16 m16n8k16 with FP32 accumulators, by its shape and type; 0 if its opcode does not tell.
     """
 
 def tensor_multiply_adds(opcode: str) -> float:

@@ -58,9 +58,8 @@ def _l1_cycles(launch: LaunchResult, spec: Spec) -> float:
 
 
 def _unit_cycles(launch: LaunchResult, spec: Spec) -> dict[Unit, float]:
-    """Cycles in which units are busy, if all do equally much. Tensor cores by the size of each product."""
-    from simt.isa.opcodes import multiply_adds
-    from simt.result.launch import tensor_flops
+    """Cycles in which units are busy, if all do equally much. Tensor cores by shape and type of products."""
+    from simt._engine import tensor_work
 
     found: dict[Unit, float] = defaultdict(float)
     for opcode, n in zip(launch.pc.get("opcode", ()), launch.pc.get("issued", ()), strict=True):
@@ -68,8 +67,8 @@ def _unit_cycles(launch: LaunchResult, spec: Spec) -> dict[Unit, float]:
         one = getattr(spec.sm.units, unit.name.lower(), None)
         if one is None or not one.count:
             continue
-        products = multiply_adds(opcode) if unit is Unit.Tensor else 0.0
-        relative = 2 * products / tensor_flops(launch.sm_version) if products else 1.0
+        work = tensor_work(opcode, spec.sm.half_rate_fp32_accumulation) if unit is Unit.Tensor else 0.0
+        relative = work or 1.0  # the interval of the unit is that of a step of HMMA.884
         found[unit] += n * relative * one.initiation_interval / (one.count * spec.sm.count)
     return found
 

@@ -289,6 +289,9 @@ def _capacity(card: _Card) -> None:
         card.follow("address_map.layout", "R" * bits + base.address_map.layout, "more rows in each channel")
 
 
+_HALVED_ON_GEFORCE = (75, 86, 89, 120)  # chips of which there are GeForce and professional cards
+
+
 def _tensor(card: _Card) -> None:
     tflops, base = card.sheet.tensor_tflops, card.base
     if tflops is None:
@@ -302,6 +305,14 @@ def _tensor(card: _Card) -> None:
         max(1, round(exact)),
         f"{tflops:,g} TFLOPS of dense FP16 products accumulated in FP32",
     )
+    relative = exact / base.sm.units.tensor.initiation_interval
+    halved = base.sm.half_rate_fp32_accumulation
+    if base.sm_version in _HALVED_ON_GEFORCE and (relative < 0.75 if halved else relative > 1.5):
+        card.follow(
+            "sm.half_rate_fp32_accumulation",
+            not halved,
+            "an SM's rate with FP32 accumulators, where GeForce and professional cards of a chip differ",
+        )
 
 
 _RULES: tuple[Callable[[_Card], None], ...] = (_core, _memory, _l2, _capacity, _tensor)

@@ -311,8 +311,11 @@ def _sm(options: _Options, values: _Values) -> None:
     )
     values.put("sm.conversion_latency", 0, "mechanism of Accel-Sim: integer instructions")
     values.put("sm.multiplications_on_fp32", False, "mechanism of Accel-Sim: units by type")
+    values.put("sm.half_precision_interval", 0, "mechanism of Accel-Sim: half of FP32's")
+    values.put(
+        "sm.half_rate_fp32_accumulation", False, "mechanism of Accel-Sim: one interval for tensor products"
+    )
     values.put("sm.warp_group_queue", 1, "mechanism of Accel-Sim: the unit is held")
-    values.put("sm.tensor_fp32_passes", 1, "mechanism of Accel-Sim: one rate")
     for field in ("columns", "product_latency", "pair_latency", "split_latency", "bandwidth", "latency"):
         values.put(f"sm.tensor_memory_{field}", 0, "mechanism of Accel-Sim: no tensor memory")
     for field in ("interval", "latency"):

@@ -170,7 +170,8 @@ class NativeSm(TypedDict):
     special_units: dict[str, NativeSpecialUnit]
     conversion_latency: int
     multiplications_on_fp32: bool
-    tensor_fp32_passes: int
+    half_precision_interval: int
+    half_rate_fp32_accumulation: bool
     warp_group_queue: int
     tensor_memory_columns: int
     tensor_memory_product_latency: int

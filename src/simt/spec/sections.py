@@ -280,8 +280,10 @@ class Sm(Section):
     """Of conversions of numbers and of POPC, FLO, BREV, on `units.sfu`; 0: `units.int` does them."""
     multiplications_on_fp32: Flag = False
     """Integer multiplications run on `units.fp32`, FP32 comparisons on `units.int`; false: by type."""
-    tensor_fp32_passes: Annotated[int, Quantity("", 1, 4)] = 1
-    """Of products of floats of 8 to 19 bits that are added in FP32, for one of others: 2 on GeForce cards."""
+    half_precision_interval: Annotated[int, Quantity("core cycles", 0, 4096)] = 0
+    """Of HFMA2 and other FP16 arithmetic on `units.fp32`; 0: half of that unit's."""
+    half_rate_fp32_accumulation: Flag = False
+    """Tensor products with FP16 accumulators, of integers or FP4: twice the rate of the others (GeForce)."""
     warp_group_queue: Annotated[int, Quantity("", 1, 64)] = 1
     """Multiplications by warp groups that a sub-core's tensor core holds, with the one under way."""
     tensor_memory_columns: Annotated[int, Quantity("columns per core cycle", 0, 64)] = 0
