@@ -35,7 +35,7 @@ struct Operand {
   bool absolute = false;                   ///< |x|
   bool inverted = false;                   ///< ~x
   bool reused = false;                     ///< .reuse
-  std::string_view text;                   ///< of a Name or an Address
+  std::string_view text;  ///< of a Name or an Address; of a descriptor its kind: desc, gdesc, tmem, idesc
   std::vector<std::string_view> suffixes;  ///< such as H0_H0, ROW; without dots
 
   uint32_t bank = 0;                            ///< of a Constant; `none` if it is in `uniform`

@@ -13,10 +13,15 @@ from simt import _engine
 from simt.errors import PtxError
 from support import tensor_memory as tm
 from support.matrices import BITS, decode, encode, product, random_codes
-from support.ptx import ptx_only
 from support.shared_matrices import Image, k_major, mn_major
 
-pytestmark = ptx_only("machine code of sm_100 is not executed")
+
+@pytest.fixture(params=["ptx", "sass"], autouse=True)
+def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the kernels of a test run."""
+    monkeypatch.setattr(tm, "code", request.param)
+    return str(request.param)
+
 
 A_AT, B_AT, ROOM = 0, 32768, 65536
 VERSION = 1 << 46  # of a descriptor
@@ -37,7 +42,7 @@ def allocate(body: str, machine: dict[str, int] = tm.B200, threads: int = 32) ->
 .address_size 64
 .shared .align 8 .b32 place[4];
 .visible .entry k() {{ .reg .b32 %r<8>; .reg .pred %p; mov.u32 %r0, place; {body} ret; }}"""
-    tm.Device(text, target="100a").run("k", block=(threads, 1, 1), machine=machine)
+    tm.Device(text, target="100a", code=tm.code).run("k", block=(threads, 1, 1), machine=machine)
 
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], {}; ld.shared.b32 %r1, [%r0];"
