@@ -150,11 +150,11 @@ SHAPES = [("32x32b", 1), ("16x64b", 1), ("16x128b", 2), ("16x256b", 4), ("16x32b
 
 
 def move(
-    shape: str, times: int, halves: bool, loads: bool, lane: int
+    shape: str, times: int, halves: bool, loads: bool, lane: int, columns: int = 64
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tensor memory before and after, and the registers of warp 0, of a load or store."""
     count = dict(SHAPES)[shape] * times
-    before, values = words((128, 64), 2), words((32, count), 3)
+    before, values = words((128, columns), 2), words((32, count), 3)
     names = "{" + ", ".join(f"%e{i}" for i in range(count)) + "}"
     offset = ", 20" if shape == "16x32bx2" else ""
     if loads:
@@ -196,6 +196,23 @@ def test_moves(shape: str, each: int, times: int, loads: bool, halves: bool) -> 
                         registers[thread, r] >> 16,
                     )
             elif loads:
+                assert registers[thread, r] == before[row, column]
+            else:
+                expected[row, column] = registers[thread, r]
+    np.testing.assert_array_equal(after, expected)
+
+
+@pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.parametrize(("shape", "each"), SHAPES)
+def test_longest_moves(shape: str, each: int, loads: bool) -> None:
+    """128 registers, or as many as leave the parts of `.16x32bx2` apart."""
+    times = 16 if shape == "16x32bx2" else 128 // each
+    before, after, registers = move(shape, times, False, loads, 0, columns=256)
+    expected = before.copy()
+    for thread in range(32):
+        for r in range(each * times):
+            row, column = position(shape, thread, r)
+            if loads:
                 assert registers[thread, r] == before[row, column]
             else:
                 expected[row, column] = registers[thread, r]
