@@ -540,10 +540,10 @@ class Product {
                               .scales = d_.scales,
                               .least_a = least_exponent_of(in_.a),
                               .least_b = least_exponent_of(in_.b),
-                              .addition = exact_                      ? ScaledAddition::Exact
+                              .addition = exact_                       ? ScaledAddition::Exact
                                           : in_.kind == Kind::Mxf8f6f4 ? ScaledAddition::Window
-                                          : in_.exponents_only        ? ScaledAddition::Groups
-                                                                      : ScaledAddition::FineGroups});
+                                          : in_.exponents_only         ? ScaledAddition::Groups
+                                                                       : ScaledAddition::FineGroups});
     for (uint32_t row = 0; row < part.rows; ++row)
       for (uint32_t n = 0; n < part.columns; ++n) {
         const uint32_t column = part.first_column + n;

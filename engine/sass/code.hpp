@@ -32,7 +32,7 @@ struct Section {
   uint32_t registers = 0;                                   ///< per thread
   uint32_t shared_bytes = 0, reserved_shared = 0, stack_bytes = 0;
   uint32_t allocation_mbarrier = 0, allocation_parity = 0;  ///< as functional::PairAllocation
-  bool calls = false;  ///< functions that may need more stack
+  bool calls = false;                                       ///< functions that may need more stack
   struct Parameter {
     uint32_t offset = 0, size = 0;
     std::string type;  ///< of PTX; empty where it is not known

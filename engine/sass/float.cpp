@@ -104,8 +104,8 @@ void translate_arithmetic(Translation& t) {
   emit_arithmetic<F, sources>(t, modes, to, d);
 }
 
-/// op2[.FTZ][.rounding] d, a.F32x2.HI_LO, b.F32x2.HI_LO [, c.F32x2.HI_LO]: of both words of pairs. A source .F32
-/// is one word for both.
+/// op2[.FTZ][.rounding] d, a.F32x2.HI_LO, b.F32x2.HI_LO [, c.F32x2.HI_LO]: of both words of pairs. A source
+/// .F32 is one word for both.
 template <class F, uint32_t sources>
 void translate_pair_arithmetic(Translation& t) {
   const FloatModes modes = take_float_modes(t);

@@ -1,5 +1,6 @@
-/// Tensor memory: UTCHMMA, UTCQMMA, UTCIMMA, UTCOMMA, UTCCP, UTCBAR, LDTM, STTM, and UTCATOMSWS and UVIRTCOUNT, which
-/// allocate. What PTX's instructions become was found by compiling each form with ptxas 12.9, 13.0 and 13.5.
+/// Tensor memory: UTCHMMA, UTCQMMA, UTCIMMA, UTCOMMA, UTCCP, UTCBAR, LDTM, STTM, and UTCATOMSWS and
+/// UVIRTCOUNT, which allocate. What PTX's instructions become was found by compiling each form with
+/// ptxas 12.9, 13.0 and 13.5.
 #include <bit>
 #include <string>
 
@@ -85,9 +86,10 @@ void time_with_shape(Translation& t, const TensorMemoryProductDetail& d, uint32_
 
 }  // namespace
 
-/// UTCxMMA[.2CTA][.WS][.4X] a, gdesc[b], tmem[d], tmem[e], idesc[i] [, s], up [, n]: a is gdesc[] or tmem[]; e, which
-/// precedes i, is of a sparse A's metadata. s: tmem[] of the scale factors' two addresses, or the first register of the
-/// mask of lanes or, with .WS, of the zero-column mask. n: D is multiplied by 2 to the power of -n.
+/// UTCxMMA[.2CTA][.WS][.4X] a, gdesc[b], tmem[d], tmem[e], idesc[i] [, s], up [, n]: a is gdesc[] or tmem[];
+/// e, which precedes i, is of a sparse A's metadata. s: tmem[] of the scale factors' two addresses, or the
+/// first register of the mask of lanes or, with .WS, of the zero-column mask. n: D is multiplied by 2 to the
+/// power of -n.
 void translate_tensor_memory_product(Translation& t) {
   using Kind = TensorMemoryProductDetail::Kind;
   TensorMemoryProductDetail d;
@@ -157,8 +159,8 @@ void translate_tensor_memory_copy(Translation& t) {
   if (!t.take("T") || !t.take("S")) t.unsupported("its direction");
   TensorCopyDetail d;
   d.ctas = t.take("2CTA") ? 2 : 1;
-  const int shape = t.take_one_of({"4dp256bit", "128dp128bit", "2x64dp128bit_lw02_lw13",
-                                   "2x64dp128bit_lw01_lw23", "4x32dp128bit"});
+  const int shape = t.take_one_of(
+      {"4dp256bit", "128dp128bit", "2x64dp128bit_lw02_lw13", "2x64dp128bit_lw01_lw23", "4x32dp128bit"});
   if (shape >= 0) {
     d.spread = shapes[shape].spread;
     d.rows = shapes[shape].rows;
@@ -191,8 +193,8 @@ namespace {
 
 using Shape = TensorMoveDetail::Shape;
 
-/// LDTM[.shape][.xN][.PACK16BIT] d, tmem[from]; STTM[.shape][.xN][.EXPAND16BIT] tmem[to], a. Of 16x32bx2 each half
-/// of the warp has an instruction of its own.
+/// LDTM[.shape][.xN][.PACK16BIT] d, tmem[from]; STTM[.shape][.xN][.EXPAND16BIT] tmem[to], a. Of 16x32bx2 each
+/// half of the warp has an instruction of its own.
 void move(Translation& t, bool loads) {
   struct Known {
     Shape shape;
@@ -206,8 +208,8 @@ void move(Translation& t, bool loads) {
                                      {Shape::Lanes16x32bx2, 1, 16, 16}};
   TensorMoveDetail d;
   uint32_t count = 1;
-  const int shape = t.take_one_of(
-      {"16dp64bit", "16dp128bit", "16dp256bit", "16dp32bit_t0_t15", "16dp32bit_t16_t31"});
+  const int shape =
+      t.take_one_of({"16dp64bit", "16dp128bit", "16dp256bit", "16dp32bit_t0_t15", "16dp32bit_t16_t31"});
   if (shape >= 0) {
     const Known& known = shapes[shape];
     d.shape = known.shape;
@@ -235,8 +237,8 @@ void translate_tensor_memory_store(Translation& t) {
   move(t, false);
 }
 
-/// UTCATOMSWS[.2CTA].FIND_AND_SET.ALIGN up, d, a: d is the first of a units of 32 columns, if there is room. .AND URZ,
-/// a: frees those whose bit in a is 0.
+/// UTCATOMSWS[.2CTA].FIND_AND_SET.ALIGN up, d, a: d is the first of a units of 32 columns, if there is room.
+/// .AND URZ, a: frees those whose bit in a is 0.
 void translate_tensor_memory_columns(Translation& t) {
   const bool pair = t.take("2CTA");
   if (t.take("FIND_AND_SET")) {

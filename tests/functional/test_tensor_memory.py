@@ -41,7 +41,8 @@ def allocate(body: str, machine: dict[str, int] = tm.B200, threads: int = 32) ->
 .target sm_100a
 .address_size 64
 .shared .align 8 .b32 place[4];
-.visible .entry k() {{ .reg .b32 %r<8>; .reg .b64 %l; .reg .pred %p; mov.u32 %r0, place; mov.b64 %l, 0; {body} ret; }}"""
+.visible .entry k() {{ .reg .b32 %r<8>; .reg .b64 %l; .reg .pred %p;
+mov.u32 %r0, place; mov.b64 %l, 0; {body} ret; }}"""
     tm.Device(text, target="100a", code=tm.code).run("k", block=(threads, 1, 1), machine=machine)
 
 
@@ -85,9 +86,7 @@ def test_a_group_of_its_own_is_a_fault(code: str) -> None:
     """Machine code does not say for how many CTAs columns are deallocated."""
     if code == "sass":
         pytest.skip("machine code does not say it")
-    with pytest.raises(
-        ProgramFault, match=r"have \.cta_group::1 and \.cta_group::2; all must have the same"
-    ):
+    with pytest.raises(ProgramFault, match=r"have \.cta_group::1 and \.cta_group::2; all must have the same"):
         allocate(ALLOC.format(32) + "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r1, 32;")
 
 

@@ -20,9 +20,7 @@ def descriptor(format_: str, m: int, n: int) -> int:
     return (2 if format_ == "S8" else 1) << 4 | code << 7 | code << 10 | n >> 3 << 17 | m >> 4 << 24
 
 
-def kernel(
-    format_: str, operands: str, ctas: int, m: int, n: int, depth: int, elected: bool = False
-) -> str:
+def kernel(format_: str, operands: str, ctas: int, m: int, n: int, depth: int, elected: bool = False) -> str:
     """elected: the thread that issues is that of `elect.sync`, for which ptxas makes no loop over lanes."""
     first = "setp.eq.u32 %q, %r0, 0;"
     if elected:

@@ -62,9 +62,7 @@ class Unmodelled:
 
 
 @lru_cache(maxsize=256)  # launches of a kernel have the same opcodes
-def _suspects(
-    opcodes: tuple[str, ...], sm_version: int, executed: bool
-) -> tuple[tuple[int, str, str], ...]:
+def _suspects(opcodes: tuple[str, ...], sm_version: int, executed: bool) -> tuple[tuple[int, str, str], ...]:
     """Position of such opcodes, and why their effect is not modelled."""
     table = table_for(sm_version)[0]
     tables = builtin_tables().values()

@@ -151,10 +151,10 @@ class Cubin:
     constant_data: initial contents of constant variables. references: texture and surface references by name,
     with the type that PTX gives them. samplers: initial properties of sampler references, as PTX writes
     them. independent_samplers: fetches name them apart from textures (texmode_independent).
-    undefined: functions that it calls and does not contain. pair_allocation: bytes of shared memory where it
-    expects the mbarrier, and the parity of its phase, with which two CTAs allocate tensor memory; 0 if it does
-    not. data: the file. listing: of a program that
-    `assemble` made, the instructions of each kernel; `data` is then its text.
+    undefined: functions that it calls and does not contain. data: the file. listing: of a program that
+    `assemble` made, the instructions of each kernel; `data` is then its text. pair_allocation: bytes of
+    shared memory where it expects the mbarrier, and the parity of its phase, with which two CTAs allocate
+    tensor memory; 0 if it does not.
     """
 
     name: str
