@@ -96,7 +96,7 @@ void translate_tensor_memory_product(Translation& t) {
   const std::string_view name = t.row().name;
   d.ctas = t.take("2CTA") ? 2 : 1;
   d.weights = t.take("WS");
-  const bool four = t.take("4X");
+  const bool four = t.take_one_of({"4X", "BLOCK16"}) >= 0;  // the latter for sm_103
   if (t.operand(0).text == "tmem")
     d.a = tensor_memory(t, 0);
   else

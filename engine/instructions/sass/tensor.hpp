@@ -141,7 +141,7 @@ inline constexpr OpcodeRow sass_tensor_rows[] = {
     {"UTCOMMA",
      {{Blackwell, TensorMemoryProduct}},
      Energy::Tensor,
-     "[.2CTA][.4X] A,gdesc[b],tmem[d],tmem[e],idesc[i],tmem[s],p",
+     "[.2CTA][.4X,.BLOCK16] A,gdesc[b],tmem[d],tmem[e],idesc[i],tmem[s],p",
      sass::translate_tensor_memory_product,
      {.elements = Elements::Float4}},
     {"UTCQMMA",
