@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from simt import _engine
+from simt.cuda.ptxas import can_assemble
 from simt.errors import CompileError, PtxError
+from simt.sass.disassembler import is_installed
 from support import tensor_memory as tm
 from support.matrices import BITS, decode, encode, product, random_codes
 from support.shared_matrices import Image, k_major, mn_major
@@ -19,6 +21,8 @@ from support.shared_matrices import Image, k_major, mn_major
 @pytest.fixture(params=["ptx", "sass"], autouse=True)
 def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """What the kernels of a test run."""
+    if request.param == "sass" and not (can_assemble("sm_100") and is_installed()):
+        pytest.skip("ptxas or nvdisasm is not installed: pip install 'simt[cuda]'")
     monkeypatch.setattr(tm, "code", request.param)
     return str(request.param)
 
