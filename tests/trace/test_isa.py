@@ -275,8 +275,8 @@ def test_opcodes_that_are_not_modelled_warn_with_a_count(power: bool | str, tmp_
     about = [x for x in result.warnings if "warp instruction" in x]
     assert [x for x in about if "energy" not in x] == [
         "1 warp instruction of FROB simulated as the nearest known opcode: it is in no opcode table",
-        "1 warp instruction of UTCCP simulated as one instruction of unit uniform: the trace does not have its "
-        "size",
+        "1 warp instruction of UTCCP simulated as one instruction of unit uniform: the trace does not have "
+        "its size",
         "5 warp instructions of UTCHMMA simulated as one product of 128 x 256 into tensor memory: the trace "
         "does not have its shape",
     ]
