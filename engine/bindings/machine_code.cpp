@@ -40,6 +40,8 @@ simt::sass::Section section_of(const nb::dict& d) {
   section.registers = number("registers");
   section.shared_bytes = number("shared_bytes");
   section.reserved_shared = number("reserved_shared");
+  section.allocation_mbarrier = number("allocation_mbarrier");
+  section.allocation_parity = number("allocation_parity");
   section.stack_bytes = number("stack_bytes");
   section.calls = nb::cast<bool>(d["calls"]);
   for (auto& [offset, size, type] :

@@ -143,7 +143,9 @@ std::optional<ProductRegisters> product_registers(std::string_view opcode) {
   constexpr double lane_register_bytes = 32 * 4;
   const OpcodeRow& row = opcode_row(opcode);
   const ProductShape shape = shape_of(opcode);
-  if (row.also.elements == Elements::None || row.also.stand_in || shape.m == 0) return std::nullopt;
+  if (row.also.elements == Elements::None || row.also.stand_in || shape.m == 0 ||
+      row.classes.newest().operation == Operation::TensorProduct)
+    return std::nullopt;
   if (is_step(row, opcode)) return ProductRegisters{2, 2, 2};
   const auto registers = [&](double count, double bytes) {
     return static_cast<uint8_t>(std::max(1.0, count * bytes / lane_register_bytes));

@@ -157,6 +157,13 @@ struct MachineListing {
   std::map<uint32_t, std::string> called;  ///< functions within kernels: first line, and name
 };
 
+/// Where machine code expects, in shared memory, what it allocates tensor memory of two CTAs with: the system
+/// has made it before the kernel begins. The CTA of the even rank allocates; it may do so at once.
+struct PairAllocation {
+  uint32_t mbarrier = 0, parity = 0;  ///< their bytes; 0: there are none
+  uint64_t initial = 0;               ///< the mbarrier
+};
+
 /// A kernel or device function.
 struct FunctionCode {
   std::string name;
@@ -173,7 +180,8 @@ struct FunctionCode {
   std::vector<uint32_t> places;  ///< of the PTX function's registers, as given by RegisterAllocation
   uint32_t shared_bytes = 0;     ///< static; for an entry, including everything it calls
   uint32_t reserved_shared = 0;  ///< bytes of shared memory that precede the CTA's own
-  uint32_t deepest_stack = 0;    ///< bytes per thread, including everything it calls; if recursive, the limit
+  PairAllocation pair_allocation;
+  uint32_t deepest_stack = 0;  ///< bytes per thread, including everything it calls; if recursive, the limit
   std::vector<uint32_t> parameter_offsets;  ///< in the stack frame; for an entry, in the parameter block
   std::vector<uint32_t> parameter_sizes;
   std::vector<std::string> parameter_types;  ///< names of PTX's types; empty where they are not known

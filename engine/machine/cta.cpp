@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "machine/fault.hpp"
 #include "machine/grid.hpp"
@@ -88,6 +89,11 @@ Cta::Cta(Grid& grid, uint64_t linear_index, std::shared_ptr<Cluster> cluster, ui
   }
   local_.resize(count);
   running_ = count;
+  if (const PairAllocation& pair = kernel.pair_allocation; pair.mbarrier != 0) {
+    const uint32_t parity = rank_ % 2 == 0;
+    std::memcpy(shared() + pair.mbarrier, &pair.initial, sizeof pair.initial);
+    std::memcpy(shared() + pair.parity, &parity, sizeof parity);
+  }
 }
 
 void Cta::restart(uint64_t linear_index) {

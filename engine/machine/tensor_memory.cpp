@@ -16,19 +16,25 @@ namespace {
 }  // namespace
 
 uint32_t TensorMemory::allocate(uint32_t columns) {
+  return *allocate_in_both(*this, columns);
+}
+
+std::optional<uint32_t> TensorMemory::allocate_in_both(TensorMemory& other, uint32_t columns) {
   if (relinquished_)
     misused("tcgen05.alloc after tcgen05.relinquish_alloc_permit: the CTA may allocate no more");
   if (columns < least_columns || columns > column_count || !std::has_single_bit(columns))
     misused("tcgen05.alloc of " + std::to_string(columns) +
             " columns, expected a power of two from 32 to 512");
   const uint32_t count = columns / least_columns;
+  bool has_room = false;
   for (uint32_t first = 0; first + count <= units; ++first) {
-    uint32_t free = 0;
-    while (free < count && !is_used(first + free)) ++free;
-    if (free < count) continue;
-    allocation_[first] = static_cast<uint16_t>(columns);
+    if (!is_free(first, count)) continue;
+    has_room = true;
+    if (!other.is_free(first, count)) continue;
+    allocation_[first] = other.allocation_[first] = static_cast<uint16_t>(columns);
     return first * least_columns;
   }
+  if (has_room) return std::nullopt;
   misused("tcgen05.alloc of " + std::to_string(columns) + " columns would wait for ever: the CTA holds " +
           std::to_string(allocated_columns()) + " of 512; deallocate them first");
 }
@@ -48,6 +54,12 @@ bool TensorMemory::is_used(uint32_t unit) const {
   for (uint32_t first = 0; first <= unit; ++first)
     if (allocation_[first] > (unit - first) * least_columns) return true;
   return false;
+}
+
+bool TensorMemory::is_free(uint32_t first, uint32_t count) const {
+  for (uint32_t unit = first; unit < first + count; ++unit)
+    if (is_used(unit)) return false;
+  return true;
 }
 
 uint32_t TensorMemory::allocated_columns() const {

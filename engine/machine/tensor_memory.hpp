@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace simt::functional {
 
@@ -22,6 +23,8 @@ class TensorMemory {
   /// no power of two from 32 to 512, the permit was given up, or there is no room, for which hardware would
   /// wait.
   uint32_t allocate(uint32_t columns);
+  /// As `allocate`, in this memory and in another at the same address; none if only the other lacks room.
+  std::optional<uint32_t> allocate_in_both(TensorMemory& other, uint32_t columns);
   /// Throws Fault if that is not what `allocate` returned.
   void free(uint32_t address, uint32_t columns);
   /// No more allocations.
@@ -41,6 +44,7 @@ class TensorMemory {
 
   /// Whether a unit is part of an allocation.
   bool is_used(uint32_t unit) const;
+  bool is_free(uint32_t first, uint32_t count) const;  ///< units
 
   std::array<std::array<uint32_t, column_count>, lane_count> words_{};
   std::array<uint16_t, units> allocation_{};  ///< columns of the one that begins in a unit

@@ -73,7 +73,7 @@ void each_word(Context& c, const TensorMoveDetail& d, const char* what, F f) {
   const auto second = static_cast<uint32_t>(d.second_half);
   if (d.shape == Shape::Lanes16x32bx2) memory.check(at.column + second, columns, what);
   for (uint32_t r = 0; r < d.registers.size(); ++r)
-    for (uint32_t thread = 0; thread < warp_lanes; ++thread) {
+    for (uint32_t thread = d.first_thread; thread < d.first_thread + d.threads; ++thread) {
       const TensorMemory::Place p = word_of(d, thread, r);
       const uint32_t part = d.shape == Shape::Lanes16x32bx2 && thread >= 16 ? second : 0;
       uint32_t* word = memory.row(at.lane + p.lane) + at.column + part + p.column * width;
@@ -113,16 +113,21 @@ uint32_t tensor_address(const Context& c, const TensorAddress& address) {
          static_cast<uint32_t>(address.offset);
 }
 
-void run_tensor_allocate(Context& c, const Op& op) {
-  need_whole_warp(c);
-  const auto& d = op.details<TensorAllocationDetail>();
+TensorMemory& memory_to_allocate(Context& c, uint32_t ctas) {
   const uint32_t sm = c.grid->machine().sm_version;
   if (sm < 100 || sm >= 120)
     throw Fault("illegal instruction", "tcgen05.alloc: sm_" + std::to_string(sm) +
                                            " has no tensor memory; sm_100, sm_103 and sm_110 have");
   TensorMemory& memory = c.cta->tensor_memory();
-  memory.use_group(d.ctas);
-  if (d.ctas == 2) peer_of(c);
+  memory.use_group(ctas);
+  if (ctas == 2) peer_of(c);
+  return memory;
+}
+
+void run_tensor_allocate(Context& c, const Op& op) {
+  need_whole_warp(c);
+  const auto& d = op.details<TensorAllocationDetail>();
+  TensorMemory& memory = memory_to_allocate(c, d.ctas);
   const uint32_t address = memory.allocate(uniform_value(c, d.columns, "the number of columns"));
   uint64_t to[warp_lanes];
   lane_addresses(c, d.to, to);

@@ -26,6 +26,9 @@ struct TensorAllocationDetail : Detail {
   uint32_t ctas = 1;
 };
 void run_tensor_allocate(Context& c, const Op& op);
+/// The CTA's tensor memory, to allocate columns of it, and as many of its peer's with two CTAs. Throws Fault
+/// if there is none.
+TensorMemory& memory_to_allocate(Context& c, uint32_t ctas);
 
 /// tcgen05.dealloc: Op::a is the address, Op::b the number of columns, Op::immediate the number of CTAs.
 void run_tensor_free(Context& c, const Op& op);
@@ -39,6 +42,7 @@ struct TensorMoveDetail : Detail {
   bool halves = false;  ///< a register holds the lower 16 bits of two columns
   TensorAddress at;
   int64_t second_half = 0;  ///< of 16x32bx2: columns from the first part to the second
+  uint32_t first_thread = 0, threads = warp_lanes;  ///< those that take part
   std::vector<Place> registers;
 };
 void run_tensor_load(Context& c, const Op& op);

@@ -55,6 +55,7 @@ constexpr uint32_t row_bits = 256;  ///< of A and B, along k
 
 /// What the instruction descriptor says.
 struct Instruction {
+  Kind kind = Kind::F16;
   uint32_t m = 0, n = 0, k = 0;
   Element a = Element::F16, b = Element::F16;
   bool half = false;  ///< D is f16
@@ -108,7 +109,7 @@ void check_shape(const Detail5& d, const Instruction& i) {
     if ((i.m != 32 && i.m != 64 && i.m != 128) || (i.n != 64 && i.n != 128 && i.n != 256)) refuse();
     return;
   }
-  const bool scaled = is_scaled(d.kind);
+  const bool scaled = is_scaled(i.kind);
   const bool m = d.ctas == 2 ? i.m == 128 || i.m == 256 : i.m == 128 || (i.m == 64 && !scaled);
   const uint32_t step = d.ctas == 2 || (i.m == 128 && !scaled) ? 16 : 8;
   if (!m || i.n < step || i.n > 256 || i.n % step != 0) refuse();
@@ -117,27 +118,28 @@ void check_shape(const Detail5& d, const Instruction& i) {
 Instruction decode(const Detail5& d, uint32_t word) {
   const auto bits = [&](uint32_t from, uint32_t count) { return word >> from & ((1u << count) - 1); };
   Instruction i;
+  i.kind = d.of_types && bits(7, 3) == 2 ? Kind::Tf32 : d.kind;
   if (bits(2, 1))
     illegal(
         "a sparse matrix A is not executed here: PTX gives the places of its metadata in "
         "tensor memory in figures only");
-  i.k = row_bits / container_bits(d.kind);
-  i.a = element_of(d.kind, bits(7, 3));
-  i.b = element_of(d.kind, bits(10, in_nibbles(d.kind) ? 2 : 3));
+  i.k = row_bits / container_bits(i.kind);
+  i.a = element_of(i.kind, bits(7, 3));
+  i.b = element_of(i.kind, bits(10, in_nibbles(i.kind) ? 2 : 3));
   i.negates_a = bits(13, 1);
   i.negates_b = bits(14, 1);
   i.transposes_a = bits(15, 1);
   i.transposes_b = bits(16, 1);
   i.n = bits(17, 6) * 8;
-  if (is_scaled(d.kind)) {
+  if (is_scaled(i.kind)) {
     i.m = bits(27, 2) * 128;
     i.scale_b = bits(4, 2);
     i.scale_a = bits(29, 2);
     i.exponents_only = bits(23, 1);
-    if (in_nibbles(d.kind) && bits(31, 1)) illegal("K = 96 (bit 31 of the instruction descriptor)");
-    if (in_nibbles(d.kind) && (i.transposes_a || i.transposes_b))
+    if (in_nibbles(i.kind) && bits(31, 1)) illegal("K = 96 (bit 31 of the instruction descriptor)");
+    if (in_nibbles(i.kind) && (i.transposes_a || i.transposes_b))
       illegal("4-bit elements are not transposed");
-    if (!i.exponents_only && (d.kind != Kind::Mxf4nvf4 || d.scales != 4))
+    if (!i.exponents_only && (i.kind != Kind::Mxf4nvf4 || d.scales != 4))
       illegal("scale factors of type ue4m3 need .kind::mxf4nvf4 and .scale_vec::4X");
     const uint32_t last = d.scales == 1 ? 3 : d.scales == 2 ? 2 : 0;
     if (i.scale_a > last || i.scale_b > last || (d.scales == 2 && (i.scale_a | i.scale_b) & 1))
@@ -145,15 +147,15 @@ Instruction decode(const Detail5& d, uint32_t word) {
               std::to_string(i.scale_b) + ", which do not fit .scale_vec::" + std::to_string(d.scales) + "X");
   } else {
     i.m = bits(24, 5) * 16;
-    const uint32_t type = bits(4, 2), wanted = d.kind == Kind::I8 ? 2 : 1;
-    i.half = type == 0 && (d.kind == Kind::F16 || d.kind == Kind::F8f6f4);
+    const uint32_t type = bits(4, 2), wanted = i.kind == Kind::I8 ? 2 : 1;
+    i.half = type == 0 && (i.kind == Kind::F16 || i.kind == Kind::F8f6f4);
     if (type != wanted && !i.half)
       illegal("the instruction descriptor has " + std::to_string(type) +
               " as the type of D, which this kind does not have");
     if (i.half && i.a == Element::Bf16) illegal("D of type f16 with A and B of type bf16");
-    i.saturates = bits(3, 1) && d.kind == Kind::I8;
-    if (d.kind == Kind::I8 && (i.negates_a || i.negates_b)) illegal("integers are not negated");
-    if (d.kind == Kind::F16 && i.a != i.b) illegal("A and B of different types");
+    i.saturates = bits(3, 1) && i.kind == Kind::I8;
+    if (i.kind == Kind::I8 && (i.negates_a || i.negates_b)) illegal("integers are not negated");
+    if (i.kind == Kind::F16 && i.a != i.b) illegal("A and B of different types");
   }
   check_shape(d, i);
   return i;
@@ -442,7 +444,7 @@ class Product {
     b_ = {in_.k, std::vector<float>(size_t{in_.n} * in_.k)};
     const uint64_t descriptor = c_.lanes<const uint64_t>(d_.b_descriptor)[lane_];
     for (uint32_t rank = 0; rank < d_.ctas; ++rank)
-      read_shared(c_, *ctas_[rank], descriptor, {in_.b, container_bits(d_.kind), in_.transposes_b, false},
+      read_shared(c_, *ctas_[rank], descriptor, {in_.b, container_bits(in_.kind), in_.transposes_b, false},
                   each, b_, rank * each);
     if (in_.negates_b)
       for (float& v : b_.values) v = -v;
@@ -450,7 +452,7 @@ class Product {
 
   Numbers read_a(uint32_t rank, uint32_t part) const {
     Numbers a{in_.k, std::vector<float>(size_t{layout_.rows} * in_.k)};
-    const uint32_t container = container_bits(d_.kind);
+    const uint32_t container = container_bits(in_.kind);
     if (!in_a_memory()) {
       read_shared(c_, *ctas_[rank], c_.lanes<const uint64_t>(d_.a_descriptor)[lane_],
                   {in_.a, container, in_.transposes_a, false}, layout_.rows, a, 0);
@@ -498,7 +500,7 @@ class Product {
           f(row, memory.row(lane) + d_at_.column, writes(rank, lane));
         }
       };
-      if (d_.kind == Kind::I8) {
+      if (in_.kind == Kind::I8) {
         each([&](uint32_t row, uint32_t* words, bool written) {
           for (uint32_t n = 0; written && n < columns; ++n)
             words[n] =
@@ -538,10 +540,10 @@ class Product {
                               .scales = d_.scales,
                               .least_a = least_exponent_of(in_.a),
                               .least_b = least_exponent_of(in_.b),
-                              .addition = exact_                      ? ScaledAddition::Exact
-                                          : d_.kind == Kind::Mxf8f6f4 ? ScaledAddition::Window
-                                          : in_.exponents_only        ? ScaledAddition::Groups
-                                                                      : ScaledAddition::FineGroups});
+                              .addition = exact_                       ? ScaledAddition::Exact
+                                          : in_.kind == Kind::Mxf8f6f4 ? ScaledAddition::Window
+                                          : in_.exponents_only         ? ScaledAddition::Groups
+                                                                       : ScaledAddition::FineGroups});
     for (uint32_t row = 0; row < part.rows; ++row)
       for (uint32_t n = 0; n < part.columns; ++n) {
         const uint32_t column = part.first_column + n;

@@ -9,6 +9,7 @@ namespace simt::functional {
 struct TensorMemoryProductDetail : Detail {
   enum class Kind : uint8_t { F16, Tf32, F8f6f4, I8, Mxf8f6f4, Mxf4, Mxf4nvf4 };
   Kind kind = Kind::F16;
+  bool of_types = false;  ///< the instruction descriptor decides between F16 and Tf32
   uint32_t ctas = 1;
   bool weights = false;     ///< .ws
   uint32_t scales = 0;      ///< scale factors in a row of A; 0 without block scaling

@@ -14,12 +14,6 @@ using ptx::Type;
 
 namespace {
 
-void run_once(Context& c, const Op& op, Handler handler) {
-  const uint32_t lanes = c.mask;
-  c.mask = 1u << c.first_lane();
-  handler(c, op);
-  c.mask = lanes;
-}
 void run_bulk(Context& c, const Op& op) {
   run_once(c, op, functional::bulk_handler());
 }

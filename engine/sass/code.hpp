@@ -31,7 +31,8 @@ struct Section {
   std::vector<std::pair<std::string, uint32_t>> functions;  ///< in it: name and first byte
   uint32_t registers = 0;                                   ///< per thread
   uint32_t shared_bytes = 0, reserved_shared = 0, stack_bytes = 0;
-  bool calls = false;  ///< functions that may need more stack
+  uint32_t allocation_mbarrier = 0, allocation_parity = 0;  ///< as functional::PairAllocation
+  bool calls = false;                                       ///< functions that may need more stack
   struct Parameter {
     uint32_t offset = 0, size = 0;
     std::string type;  ///< of PTX; empty where it is not known

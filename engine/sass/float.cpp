@@ -104,22 +104,29 @@ void translate_arithmetic(Translation& t) {
   emit_arithmetic<F, sources>(t, modes, to, d);
 }
 
-/// op2[.FTZ][.rounding] d, a.F32x2.HI_LO, b.F32x2.HI_LO [, c.F32x2.HI_LO]: of both words of pairs.
+/// op2[.FTZ][.rounding] d, a.F32x2.HI_LO, b.F32x2.HI_LO [, c.F32x2.HI_LO]: of both words of pairs. A source
+/// .F32 is one word for both.
 template <class F, uint32_t sources>
 void translate_pair_arithmetic(Translation& t) {
   const FloatModes modes = take_float_modes(t);
   const Place to = t.destination(0, 2);
-  FloatDetail d;
+  FloatDetail low, high;
+  bool overwritten = false;  // a word for both is the result's lower one
   for (uint32_t k = 0; k < sources; ++k) {
     const Operand& o = t.operand(1 + k);
     const bool is_register = o.kind == OperandKind::Register || o.kind == OperandKind::Uniform;
-    if (!is_register || o.suffixes != std::vector<std::string_view>{"F32x2", "HI_LO"})
+    const bool is_pair = o.suffixes == std::vector<std::string_view>{"F32x2", "HI_LO"};
+    if (!is_register || (!is_pair && o.suffixes != std::vector<std::string_view>{"F32"}))
       t.unsupported("this form of a source");
-    d.sources[k] = FloatSource(t, t.source(1 + k, 2), o);
+    low.sources[k] = high.sources[k] = FloatSource(t, t.source(1 + k, is_pair ? 2 : 1), o);
+    if (is_pair)
+      high.sources[k].place += place::register_bytes;
+    else
+      overwritten |= low.sources[k].place == to;
   }
-  emit_arithmetic<F, sources>(t, modes, to, d);
-  for (FloatSource& source : d.sources) source.place += place::register_bytes;
-  emit_arithmetic<F, sources>(t, modes, to + place::register_bytes, d);
+  if (!overwritten) emit_arithmetic<F, sources>(t, modes, to, low);
+  emit_arithmetic<F, sources>(t, modes, to + place::register_bytes, high);
+  if (overwritten) emit_arithmetic<F, sources>(t, modes, to, low);
 }
 
 struct ScaledProductDetail : FloatDetail {

@@ -69,7 +69,13 @@ class Parser {
     if (next() == '+' || is_digit(next()) || names_number(at_)) return number();
     if (take("c[")) return constant(false);
     if (take("cx[")) return constant(true);
-    if (take("desc[") || take("gdesc[") || take("tmem[") || take("idesc[")) return descriptor();
+    for (const std::string_view kind : {"desc", "gdesc", "tmem", "idesc"}) {
+      if (!text_.substr(at_).starts_with(kind) || text_.substr(at_ + kind.size(), 1) != "[") continue;
+      at_ += kind.size() + 1;
+      Operand result = descriptor();
+      result.text = kind;
+      return result;
+    }
     return name();
   }
 
@@ -214,6 +220,8 @@ class Parser {
     Operand result;
     if (!uniform(result.descriptor)) fail("a uniform register");
     while (take(".")) result.suffixes.push_back(suffix());
+    if (take("+0x")) result.value = static_cast<int64_t>(hexadecimal());
+    if (take("+-0x")) result.value = -static_cast<int64_t>(hexadecimal());
     expect("]");
     if (next() == '[') {
       const uint32_t of = result.descriptor;

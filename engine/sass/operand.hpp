@@ -31,11 +31,11 @@ struct Operand {
   OperandKind kind = OperandKind::Name;
   uint32_t index = none;
   int64_t value = 0;
-  bool negated = false;                    ///< -x; for a predicate, !p
-  bool absolute = false;                   ///< |x|
-  bool inverted = false;                   ///< ~x
-  bool reused = false;                     ///< .reuse
-  std::string_view text;                   ///< of a Name or an Address
+  bool negated = false;   ///< -x; for a predicate, !p
+  bool absolute = false;  ///< |x|
+  bool inverted = false;  ///< ~x
+  bool reused = false;    ///< .reuse
+  std::string_view text;  ///< of a Name or an Address; of a descriptor its kind: desc, gdesc, tmem, idesc
   std::vector<std::string_view> suffixes;  ///< such as H0_H0, ROW; without dots
 
   uint32_t bank = 0;                            ///< of a Constant; `none` if it is in `uniform`

@@ -24,6 +24,14 @@ inline void set_pair(uint32_t* rows, uint32_t i, uint64_t value) {
   rows[i + warp_lanes] = static_cast<uint32_t>(value >> 32);
 }
 
+/// A warp executes what has only uniform registers once, with those of its first lane.
+inline void run_once(Context& c, const Op& op, Handler handler) {
+  const uint32_t lanes = c.mask;
+  c.mask = 1u << c.first_lane();
+  handler(c, op);
+  c.mask = lanes;
+}
+
 /// d = f(lane) for the lanes of the mask. f must be defined for all lanes.
 template <class F>
 inline void map_words(Context& c, Place destination, F f) {

@@ -112,6 +112,7 @@ void Translation::begin(uint32_t section, uint32_t index) {
   raw_ = {};
   leaves_ = false;
   raw_.source_line = line_->source_line;
+  timed_opcode_ = line_->opcode;
   raw_.control = ControlBits::of(line_->high);
   bearer_ = UINT32_MAX;
   reads_.clear();
@@ -487,7 +488,7 @@ void Translation::accesses(uint32_t bytes, AddressKind kind) {
   raw_.addresses = kind;
   raw_.memory_bytes = bytes;
   for (const Operand& o : operands_)
-    if (o.kind == OperandKind::Memory && o.descriptor != Operand::none && holds_policy(o.descriptor))
+    if (o.text == "desc" && holds_policy(o.descriptor))
       program().code.back().policy = frame_.uniform(o.descriptor + 1);
 }
 
@@ -512,6 +513,29 @@ bool Translation::holds_policy(uint32_t descriptor) const {
     return at >= section.constants->parameters;
   }
   return false;
+}
+
+std::optional<uint32_t> Translation::number_in_uniform(uint32_t index) const {
+  for (uint32_t i = index_; i-- > 0;) {
+    const Line& line = module_.sections[section_].lines[i];
+    for (size_t k = 0; k < std::min<size_t>(line.operands.size(), 2); ++k) {
+      const std::string& name = line.operands[k];
+      if (k == 1 && !line.operands[0].starts_with("UP")) break;
+      if (!name.starts_with("UR") || name == "URZ") continue;
+      const uint32_t words = has_modifiers(line.opcode, "256")   ? 8
+                             : has_modifiers(line.opcode, "128") ? 4
+                             : has_modifiers(line.opcode, "64")  ? 2
+                                                                 : 1;
+      uint32_t first = 0;
+      std::from_chars(name.data() + 2, name.data() + name.size(), first);
+      if (index - first >= words) continue;
+      if (line.opcode != "UMOV" || !line.predicate.empty()) return std::nullopt;
+      const Operand value = parse_operand(line.operands[1]);
+      if (value.kind != OperandKind::Integer) return std::nullopt;
+      return static_cast<uint32_t>(value.value);
+    }
+  }
+  return std::nullopt;
 }
 
 void Translation::order_matters() {

@@ -137,6 +137,11 @@ class Translation : public functional::BasicTranslation {
   void accesses(uint32_t bytes, AddressKind kind = AddressKind::Lanes);
   /// Immediates that the timing model uses: barrier number and threads, groups to wait for.
   RawInstruction& timed() { return raw_; }
+  /// The timing model takes it for one of this opcode.
+  void time_as(std::string opcode) { timed_opcode_ = std::move(opcode); }
+  /// The number in a uniform register, if the instruction that last wrote it, in the order of the code, moved
+  /// a number there.
+  std::optional<uint32_t> number_in_uniform(uint32_t index) const;
   void order_matters();
   /// Lanes that execute it do not go on at the next instruction.
   void leaves() { leaves_ = true; }
@@ -178,6 +183,7 @@ class Translation : public functional::BasicTranslation {
   mutable uint64_t looked_at_ = 0;  ///< operands that were asked for whole
   PredicateOperand guard_;
   RawInstruction raw_;
+  std::string timed_opcode_;
   bool leaves_ = false;
   uint32_t slot_ = 0;                      ///< of the operand being resolved
   uint32_t bearer_ = UINT32_MAX;           ///< Op that accesses memory

@@ -8,6 +8,7 @@
 #include "machine/machine_operands.hpp"
 #include "machine/round_up.hpp"
 #include "operations/builtins.hpp"
+#include "operations/mbarrier.hpp"
 #include "sass/instructions.hpp"
 #include "sass/translation.hpp"
 
@@ -101,6 +102,8 @@ class Translator {
     code.cluster = section.cluster;
     code.constants = section.constants;
     code.reserved_shared = section.reserved_shared;
+    code.pair_allocation = {section.allocation_mbarrier, section.allocation_parity,
+                            functional::Mbarrier::initial(1)};
     code.stack_bytes = functional::round_up(section.stack_bytes, 16);
     code.deepest_stack = section.calls ? UINT32_MAX : code.stack_bytes;
     for (const auto& [offset, size, type] : section.parameters) {
@@ -251,7 +254,7 @@ class Translator {
     keep_operands(t_.what().operation == Operation::Arithmetic);
     functional::Lowering& lowering = result_.lowering;
     const uint32_t first = program().first_op.back(), last = static_cast<uint32_t>(program().code.size());
-    const uint32_t number = add_instruction(section.lines[i].opcode);
+    const uint32_t number = add_instruction(t_.timed_opcode_);
     const auto list = [&](const std::vector<uint32_t>& registers) {
       const auto at = static_cast<uint32_t>(lowering.touched.size());
       lowering.touched.insert(lowering.touched.end(), registers.begin(), registers.end());

@@ -295,6 +295,8 @@ class CodeSection(TypedDict):
     registers: int
     shared_bytes: int
     reserved_shared: int
+    allocation_mbarrier: int
+    allocation_parity: int
     stack_bytes: int
     calls: bool
     parameters: list[tuple[int, int, str]]

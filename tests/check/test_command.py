@@ -99,9 +99,10 @@ def test_a_variable_has_the_name_of_the_source() -> None:
     assert found and all("`s`, which has 256 bytes" in each.message for each in found)
 
 
-def test_tensor_memory_is_refused() -> None:
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_tensor_memory_is_refused(code: simt.options.Code) -> None:
     """The checker does not follow it, and would take what comes from it for uninitialised."""
-    gpu = simt.GPU("b200", check=True)
+    gpu = simt.GPU("b200", check=True, code=code)
     module = gpu.load(
         ".version 8.8\n.target sm_100a\n.address_size 64\n.shared .align 8 .b32 place[4];"
         ".visible .entry k() { .reg .b32 %r<2>; mov.u32 %r0, place;"

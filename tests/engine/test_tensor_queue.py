@@ -60,6 +60,34 @@ def test_rate_is_that_of_columns_or_of_shared_memory(gpu: simt.GPU) -> None:
         assert cycles(gpu, *row, 12) - cycles(gpu, *row, 4) == 8 * interval
 
 
+@pytest.mark.slow
+def test_machine_code_takes_the_published_time(published: list[dict[str, str]]) -> None:
+    """Within 6 cycles on nine in ten of every eleventh row."""
+    gpu = simt.GPU("b200", set={"sm.count": 2}, code="sass")
+    rows = published[::11]
+    off = [r for r in rows if abs(cycles(gpu, *shape(r), elected=True) - float(r["latency_cycles"])) > 6]
+    assert len(rows) == 24
+    assert len(off) <= 2, [shape(r) for r in off]
+
+
+def test_rate_of_machine_code() -> None:
+    gpu = simt.GPU("b200", set={"sm.count": 2}, code="sass")
+    for row, interval in ((("BF16", "SS", 1, 128, 256), 128), (("BF16", "SS", 1, 128, 64), 48)):
+        found = [cycles(gpu, *row, depth, elected=True) for depth in (4, 12)]
+        assert found[1] - found[0] == 8 * interval
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_the_opcode_has_the_shape_where_the_program_does(code: simt.options.Code) -> None:
+    """For energies; machine code has the descriptor as a number in a register."""
+    gpu = simt.GPU("b200", set={"sm.count": 2}, code=code)
+    cycles(gpu, "BF16", "SS", 1, 128, 64, elected=True)
+    cycles(gpu, "MXF4", "SS", 2, 256, 128, elected=True)
+    found = [[x for x in launch.pc["opcode"] if "MMA" in x] for launch in gpu.launches]
+    assert found == [["UTCHMMA.128x64x16"], ["UTCOMMA.2CTA.256x128x64"]]
+    assert not any("does not have its shape" in x for x in gpu.result().warnings)
+
+
 def test_other_gpus_take_no_time_for_them() -> None:
     """A GPU without tensor memory that is given such a program, as a trace gives it."""
     bare = simt.GPU("b200", set={"sm.count": 2, "sm.tensor_memory_columns": 0})

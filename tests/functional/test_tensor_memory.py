@@ -10,13 +10,22 @@ import numpy as np
 import pytest
 
 from simt import _engine
-from simt.errors import PtxError
+from simt.cuda.ptxas import can_assemble
+from simt.errors import CompileError, PtxError
+from simt.sass.disassembler import is_installed
 from support import tensor_memory as tm
 from support.matrices import BITS, decode, encode, product, random_codes
-from support.ptx import ptx_only
 from support.shared_matrices import Image, k_major, mn_major
 
-pytestmark = ptx_only("machine code of sm_100 is not executed")
+
+@pytest.fixture(params=["ptx", "sass"], autouse=True)
+def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the kernels of a test run."""
+    if request.param == "sass" and not (can_assemble("sm_100") and is_installed()):
+        pytest.skip("ptxas or nvdisasm is not installed: pip install 'simt[cuda]'")
+    monkeypatch.setattr(tm, "code", request.param)
+    return str(request.param)
+
 
 A_AT, B_AT, ROOM = 0, 32768, 65536
 VERSION = 1 << 46  # of a descriptor
@@ -36,8 +45,9 @@ def allocate(body: str, machine: dict[str, int] = tm.B200, threads: int = 32) ->
 .target sm_100a
 .address_size 64
 .shared .align 8 .b32 place[4];
-.visible .entry k() {{ .reg .b32 %r<8>; .reg .pred %p; mov.u32 %r0, place; {body} ret; }}"""
-    tm.Device(text, target="100a").run("k", block=(threads, 1, 1), machine=machine)
+.visible .entry k() {{ .reg .b32 %r<8>; .reg .b64 %l; .reg .pred %p;
+mov.u32 %r0, place; mov.b64 %l, 0; {body} ret; }}"""
+    tm.Device(text, target="100a", code=tm.code).run("k", block=(threads, 1, 1), machine=machine)
 
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], {}; ld.shared.b32 %r1, [%r0];"
@@ -45,30 +55,43 @@ FREE = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, {};"
 RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (ALLOC.format(48), "48 columns, expected a power of two from 32 to 512"),
-        (ALLOC.format(16), "16 columns, expected"),
-        (ALLOC.format(32), "ends with 32 columns of tensor memory allocated; tcgen05.dealloc is missing"),
-        (ALLOC.format(512) + ALLOC.format(32), "would wait for ever: the CTA holds 512 of 512"),
-        (ALLOC.format(64) + FREE.format(32), "dealloc of 32 columns at 0x0, where 64 are allocated"),
-        (ALLOC.format(64) + "add.u32 %r1, %r1, 32;" + FREE.format(32), "where no allocation begins"),
-        (RELINQUISH + ALLOC.format(32), "after tcgen05.relinquish_alloc_permit"),
-        (
-            ALLOC.format(32) + "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r2, %r3}, [%r1+31];",
-            "column 32 is not allocated",
-        ),
-        (
-            ALLOC.format(32) + "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r1, 32;",
-            r"have \.cta_group::1 and \.cta_group::2; all must have the same",
-        ),
-        ("tcgen05.alloc.cta_group::2.sync.aligned.b32 [%r0], 32;", r"\.cta_group::2 in a cluster of 1 CTAs"),
-    ],
-)
-def test_misuse_is_a_fault(body: str, message: str) -> None:
-    with pytest.raises(ProgramFault, match=message):
+TRAP = "the program stopped itself"
+MISUSE = [
+    (ALLOC.format(48), "48 columns, expected a power of two from 32 to 512", "value must be power of 2"),
+    (ALLOC.format(16), "16 columns, expected", "value '16' out of range"),
+    (ALLOC.format(32), "ends with 32 columns of tensor memory allocated; tcgen05.dealloc is missing", ""),
+    (ALLOC.format(512) + ALLOC.format(32), "would wait for ever: the CTA holds 512 of 512", ""),
+    (ALLOC.format(64) + FREE.format(32), "dealloc of 32 columns at 0x0, where 64 are allocated", ""),
+    (ALLOC.format(64) + "add.u32 %r1, %r1, 32;" + FREE.format(32), "where no allocation begins", TRAP),
+    (RELINQUISH + ALLOC.format(32), "after tcgen05.relinquish_alloc_permit", TRAP),
+    (
+        ALLOC.format(32) + "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1+31], {%r2, %r3};",
+        "column 32 is not allocated",
+        "",
+    ),
+    (
+        ALLOC.format(32) + "tcgen05.cp.cta_group::2.4x256b [%r1], %l;",
+        r"have \.cta_group::1 and \.cta_group::2; all must have the same|in a cluster of 1 CTAs",
+        "",
+    ),
+    ("tcgen05.alloc.cta_group::2.sync.aligned.b32 [%r0], 32;", r"\.cta_group::2 in a cluster of 1 CTAs", ""),
+]
+
+
+@pytest.mark.parametrize(("body", "message", "in_machine_code"), MISUSE)
+def test_misuse_is_a_fault(body: str, message: str, in_machine_code: str, code: str) -> None:
+    """in_machine_code: where ptxas refuses the program, or makes code that finds the fault itself."""
+    expected = in_machine_code if code == "sass" and in_machine_code else message
+    with pytest.raises((ProgramFault, CompileError), match=expected):
         allocate(body)
+
+
+def test_a_group_of_its_own_is_a_fault(code: str) -> None:
+    """Machine code does not say for how many CTAs columns are deallocated."""
+    if code == "sass":
+        pytest.skip("machine code does not say it")
+    with pytest.raises(ProgramFault, match=r"have \.cta_group::1 and \.cta_group::2; all must have the same"):
+        allocate(ALLOC.format(32) + "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r1, 32;")
 
 
 def test_columns_are_used_again() -> None:
@@ -96,7 +119,7 @@ def test_a_warp_reaches_its_own_lanes() -> None:
         "mov.u32 %r4, %tid.x; setp.ge.u32 %p, %r4, 32; @%p bra NEXT;"
         + ALLOC.format(32)
         + "NEXT: bar.sync 0; mov.u32 %r1, 0; @!%p bra END;"
-        + "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1]; END:"
+        + "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%r2}; END:"
     )
     with pytest.raises(
         ProgramFault, match="at lane 0 by warp 1, which reaches lanes 32 to 63; expected lane 32"
@@ -130,11 +153,11 @@ SHAPES = [("32x32b", 1), ("16x64b", 1), ("16x128b", 2), ("16x256b", 4), ("16x32b
 
 
 def move(
-    shape: str, times: int, halves: bool, loads: bool, lane: int
+    shape: str, times: int, halves: bool, loads: bool, lane: int, columns: int = 64
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tensor memory before and after, and the registers of warp 0, of a load or store."""
     count = dict(SHAPES)[shape] * times
-    before, values = words((128, 64), 2), words((32, count), 3)
+    before, values = words((128, columns), 2), words((32, count), 3)
     names = "{" + ", ".join(f"%e{i}" for i in range(count)) + "}"
     offset = ", 20" if shape == "16x32bx2" else ""
     if loads:
@@ -185,7 +208,7 @@ def test_moves(shape: str, each: int, times: int, loads: bool, halves: bool) -> 
 @pytest.mark.parametrize("shape", ["32x32b", "16x32bx2"])
 @pytest.mark.parametrize("operation", ["min", "max"])
 @pytest.mark.parametrize("kind", ["u32", "s32", "f32", "NaN.f32", "abs.f32", "abs.NaN.f32"])
-def test_loads_with_reduction(kind: str, operation: str, shape: str) -> None:
+def test_loads_with_reduction(kind: str, operation: str, shape: str, code: str) -> None:
     """The least or greatest of the words that each lane loads, as `min` and `max` of PTX have it."""
     before = words((128, 64), 4)
     before[0, :4] = before[1, 1] = 0x7FC00000  # NaN: all and some of a row
@@ -210,6 +233,23 @@ def test_loads_with_reduction(kind: str, operation: str, shape: str) -> None:
         order = sorted(numbers, key=lambda w: -(w & 0x7FFFFFFF) - 1 if w >> 31 else w)
         nan = not order or ("NaN" in kind and len(order) < len(values))
         assert out[lane, 4] == (0x7FFFFFFF if nan else order[0 if operation == "min" else -1])
+
+
+@pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.parametrize(("shape", "each"), SHAPES)
+def test_longest_moves(shape: str, each: int, loads: bool) -> None:
+    """128 registers, or as many as leave the parts of `.16x32bx2` apart."""
+    times = 16 if shape == "16x32bx2" else 128 // each
+    before, after, registers = move(shape, times, False, loads, 0, columns=256)
+    expected = before.copy()
+    for thread in range(32):
+        for r in range(each * times):
+            row, column = position(shape, thread, r)
+            if loads:
+                assert registers[thread, r] == before[row, column]
+            else:
+                expected[row, column] = registers[thread, r]
+    np.testing.assert_array_equal(after, expected)
 
 
 # --- copies -----------------------------------------------------------------------------------------------
@@ -748,7 +788,9 @@ def test_scaled_words_of_a_b200() -> None:
         (tm.instruction(128, 16, "f16", "bf16"), "A and B of different types"),
     ],
 )
-def test_instruction_descriptors_that_do_not_fit(word: int, message: str) -> None:
+def test_instruction_descriptors_that_do_not_fit(word: int, message: str, code: str) -> None:
+    if code == "sass" and "2 as the type" in message:
+        pytest.skip("in machine code, the type decides between .kind::f16 and .kind::tf32")
     with pytest.raises(ProgramFault, match=message):
         tm.run(mma(".cta_group::1.kind::f16", "%v0", 2), Image(ROOM), words((128, 32)), [0, 0, word])
 

@@ -11,13 +11,19 @@ from scipy import special
 
 import simt
 from support.products import product_bound
-from support.ptx import ptx_only
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 
 from support import triton_kernels as kernels  # noqa: E402
 
-pytestmark = [pytest.mark.slow, ptx_only("machine code of sm_100 is not executed")]
+pytestmark = pytest.mark.slow
+FORMS = [
+    ("b200", "ptx", True),
+    ("b200", "ptx", False),
+    ("b200", "sass", True),
+    ("b200", "sass", False),
+    ("b300", "sass", False),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,9 +33,14 @@ def triton_cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["executed", "timed"])
+@pytest.fixture(
+    scope="module",
+    params=FORMS,
+    ids=[f"{name}-{code}-{'executed' if functional else 'timed'}" for name, code, functional in FORMS],
+)
 def gpu(request: pytest.FixtureRequest) -> simt.GPU:
-    return simt.GPU("b200", functional=request.param, set={"sm.count": 4})
+    name, code, functional = request.param
+    return simt.GPU(name, code=code, functional=functional, set={"sm.count": 4})
 
 
 def ptx_of(kernel: Any) -> str:

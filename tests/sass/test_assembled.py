@@ -155,6 +155,8 @@ def test_integers_of_blackwell(body: str, expected: np.ndarray) -> None:
         ("MOV R6, R5\nMOV R7, R4\nFMUL2 R8, R4.F32x2.HI_LO, R6.F32x2.HI_LO\nMOV R12, R9", Y * X),
         ("MOV R6, R5\nMOV R7, R4\nFFMA2 R8, R4.F32x2.HI_LO, R6.F32x2.HI_LO, R4.F32x2.HI_LO\nMOV R12, R9",
          (Y.astype(float) * X + Y).astype(np.float32)),
+        ("MOV R6, R5\nMOV R7, R4\nFMUL2 R8, R6.F32x2.HI_LO, R4.F32\nFADD R12, R8, R9", Y * X + X * X),
+        ("MOV R8, R5\nMOV R9, R4\nFMUL2 R8, R8.F32x2.HI_LO, R8.F32\nFADD R12, R8, R9", Y * Y + X * Y),
         ("CREDUX.MAX.F32 UR4, R5\nMOV R12, UR4", np.full(32, Y.max(), np.float32)),
         ("CREDUX.MAXABS.F32 UR4, R4\nMOV R12, UR4", np.full(32, abs(X).max(), np.float32)),
         ("UMOV UR4, 0x5\nUI2F.U32.RP UR4, UR4\nUMOV UR5, 0x40000000\nUMOV UR6, 0x3f800000\n"

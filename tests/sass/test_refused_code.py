@@ -36,6 +36,8 @@ def load(lines: list[tuple[str, str, list[str]]], registers: int = 8) -> Any:
         "registers": registers,
         "shared_bytes": 0,
         "reserved_shared": 0,
+        "allocation_mbarrier": 0,
+        "allocation_parity": 0,
         "stack_bytes": 0,
         "calls": False,
         "parameters": [],

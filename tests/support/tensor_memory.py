@@ -13,8 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from support.floats import BF16, E4M3, E5M2, F16, F32
-from support.ptx import Device
+from support.ptx import CODE, Device
 from support.shared_matrices import Image
+
+code = CODE  # what the kernels run: "ptx" or "sass"
 
 B200 = {"sm_version": 100}
 EXACT = {"sm_version": 100, "exact_tensor_arithmetic": 1}
@@ -171,7 +173,7 @@ setp.lt.u32 %q, %me, 32; @!%q bra END;
 tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %t, {wide};
 END: ret; }}"""
     out = np.zeros_like(memory)
-    Device(text, target="100a").run(
+    Device(text, target="100a", code=code).run(
         "k",
         every,
         memory,

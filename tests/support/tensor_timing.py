@@ -20,7 +20,11 @@ def descriptor(format_: str, m: int, n: int) -> int:
     return (2 if format_ == "S8" else 1) << 4 | code << 7 | code << 10 | n >> 3 << 17 | m >> 4 << 24
 
 
-def kernel(format_: str, operands: str, ctas: int, m: int, n: int, depth: int) -> str:
+def kernel(format_: str, operands: str, ctas: int, m: int, n: int, depth: int, elected: bool = False) -> str:
+    """elected: the thread that issues is that of `elect.sync`, for which ptxas makes no loop over lanes."""
+    first = "setp.eq.u32 %q, %r0, 0;"
+    if elected:
+        first = "elect.sync %r3|%q, 0xffffffff;"
     kind = KINDS[format_]
     a = "[%t]" if operands == "TS" else "%v"
     scales = ", [%t], [%t]" if format_.startswith("MX") else ""
@@ -40,7 +44,7 @@ mov.u64 %v, room; shr.u64 %v, %v, 4; or.b64 %v, %v, {1 << 46 | 8 << 16 | 16 << 3
 tcgen05.alloc.cta_group::{ctas}.sync.aligned.shared::cta.b32 [%m+8], 512;
 {sync}
 ld.shared.b32 %t, [%m+8]; mov.b32 %r1, {descriptor(format_, m, n)};
-mov.u32 %r2, %ctaid.x; add.u32 %r2, %r2, %r0; setp.ne.u32 %q, %r2, 0; @%q bra END;
+mov.u32 %r2, %ctaid.x; setp.ne.u32 %q, %r2, 0; @%q bra END; {first} @!%q bra END;
 setp.ne.u32 %q, 0, 0;
 mov.b16 %h, 3; mov.u64 %c0, %clock64;
 {(mma + chr(10)) * depth}
@@ -53,8 +57,17 @@ tcgen05.dealloc.cta_group::{ctas}.sync.aligned.b32 %t, 512;
 ret; }}"""
 
 
-def cycles(gpu: simt.GPU, format_: str, operands: str, ctas: int, m: int, n: int, depth: int = 1) -> int:
+def cycles(
+    gpu: simt.GPU,
+    format_: str,
+    operands: str,
+    ctas: int,
+    m: int,
+    n: int,
+    depth: int = 1,
+    elected: bool = False,
+) -> int:
     out = np.zeros(1, np.uint64)
-    module = gpu.load(kernel(format_, operands, ctas, m, n, depth))
+    module = gpu.load(kernel(format_, operands, ctas, m, n, depth, elected))
     module["k"][ctas, 32, 0, None, ctas](out)
     return int(out[0])

@@ -263,7 +263,11 @@ def test_opcodes_of_blackwell(opcode: str, unit: Unit, tmp_path: Path) -> None:
 def test_opcodes_that_are_not_modelled_warn_with_a_count(power: bool | str, tmp_path: Path) -> None:
     """Also where a table has a class for them that stands in for what they do."""
     lines = [f"{i:02x}0 00000001 0 UTCHMMA.2CTA 0 0 0" for i in range(5)]
-    lines += ["050 ffffffff 0 LDTM.x32 0 0 0", "060 ffffffff 0 FROB.X 0 0 0"]
+    lines += [
+        "050 ffffffff 0 LDTM.x32 0 0 0",
+        "060 ffffffff 0 FROB.X 0 0 0",
+        "068 00000001 0 UTCCP.T.S 0 0 0",
+    ]
     lines += ["070 ffffffff 1 R8 HMMA.16816.F32 2 R4 R6 0 0", "080 ffffffff 0 EXIT 0 0 0"]
     path = tmp_path / "kernel-1.traceg"
     path.write_text(header(5, binary_version=100) + cta("0,0,0", lines))
@@ -271,6 +275,8 @@ def test_opcodes_that_are_not_modelled_warn_with_a_count(power: bool | str, tmp_
     about = [x for x in result.warnings if "warp instruction" in x]
     assert [x for x in about if "energy" not in x] == [
         "1 warp instruction of FROB simulated as the nearest known opcode: it is in no opcode table",
+        "1 warp instruction of UTCCP simulated as one instruction of unit uniform: the trace does not have "
+        "its size",
         "5 warp instructions of UTCHMMA simulated as one product of 128 x 256 into tensor memory: the trace "
         "does not have its shape",
     ]

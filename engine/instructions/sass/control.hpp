@@ -109,7 +109,11 @@ inline constexpr OpcodeRow sass_control_rows[] = {
     {"USETSHMSZ", {{Hopper, Integer}}, Energy::Nop, "", not_executed},
     {"SSY", {{Kepler, BranchOnAlu}, {Volta, Gone}}, Energy::Branch, "", not_executed},
     {"SYNC", {{Kepler, BranchOnAlu}, {Volta, Gone}}, Energy::Branch, "", not_executed},
-    {"UVIRTCOUNT", {{Blackwell, Uniform}}, Energy::Uniform, "", not_executed},
+    {"UVIRTCOUNT",
+     {{Blackwell, Uniform}},
+     Energy::Uniform,
+     ".DEALLOC.SMPOOL n",
+     sass::translate_tensor_memory_permit},
     {"WARPGROUPSET", {{Hopper, Integer}}, Energy::Barrier, "", not_executed},
 };
 

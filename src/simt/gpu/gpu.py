@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -49,13 +50,14 @@ if TYPE_CHECKING:
     from simt.spec.native import NativeSpec
 
     from .arguments import LaunchArguments
-    from .module import Launcher
+    from .module import Kernel, Launcher
     from .recording import TraceRecording
 
 _AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
 
 _UNTIL_ASKED = 20_000
 """Warp instructions of a checked launch after which its warps are asked whether they repeat themselves."""
+_OF_TENSOR_MEMORY = re.compile(r"(@\S+ )?(UTC|LDTM|STTM)")
 
 
 class GPU(Programs, ArrayCreation, Texturing):
@@ -401,7 +403,7 @@ class GPU(Programs, ArrayCreation, Texturing):
     def _run_checked(self, checking: Checking, launcher: Launcher, parameters: bytes, launch_id: int) -> None:
         """Runs a launch whose accesses are checked; one that only repeats itself is a deadlock."""
         kernel = launcher.kernel
-        if not kernel.module.native.is_machine_code and "tcgen05." in kernel.module.ptx.text:
+        if _uses_tensor_memory(kernel):
             raise LaunchError(
                 f"kernel `{kernel.name}`: its module has tcgen05 instructions, and `check` does not follow "
                 "tensor memory; check a build for sm_90 or older"
@@ -762,6 +764,14 @@ class GPU(Programs, ArrayCreation, Texturing):
     def __repr__(self) -> str:
         how = "functional" if self.functional else f"{len(self.launches)} launches timed"
         return f"GPU({self.spec.name!r}, {how})"
+
+
+def _uses_tensor_memory(kernel: Kernel) -> bool:
+    """Whether its module's PTX has tcgen05 instructions, or its machine code what ptxas makes of them."""
+    native = kernel.module.native
+    if not native.is_machine_code:
+        return "tcgen05." in kernel.module.ptx.text
+    return any(_OF_TENSOR_MEMORY.match(text) for text in native.order(kernel.name))
 
 
 def _parts(source: _engine.InstructionSource, cooperative: bool) -> Iterator[tuple[int, int]]:

@@ -22,11 +22,13 @@ class Unmodelled:
     """Warp instructions of opcodes without a class of their own in the opcode tables, or, of launches with
     energies, without an energy: counted launch by launch.
 
-    special: opcodes that the GPU's special units execute, whose effect is what these say.
+    special: opcodes that the GPU's special units execute, whose effect is what these say. executed: launches
+    are of a program, not of a trace, which does not have what decides the time of some instructions.
     """
 
-    def __init__(self, special: frozenset[str] = frozenset()) -> None:
+    def __init__(self, special: frozenset[str] = frozenset(), executed: bool = False) -> None:
         self._special = special
+        self._executed = executed
         self._effects = Counter[tuple[str, str]]()
         self._energies = Counter[str]()
         self._without: LaunchCode | None = None  # the last that has none of them
@@ -36,10 +38,11 @@ class Unmodelled:
         if packed is not None:  # launches of a kernel share its code, and often follow each other
             if packed.code is self._without:
                 return
-            if not _suspects(tuple(packed.code.opcodes), launch.sm_version):
+            if not _suspects(tuple(packed.code.opcodes), launch.sm_version, self._executed):
                 self._without = packed.code
                 return
-        for place, opcode, why in _suspects(tuple(launch.pc.get("opcode", ())), launch.sm_version):
+        opcodes = tuple(launch.pc.get("opcode", ()))
+        for place, opcode, why in _suspects(opcodes, launch.sm_version, self._executed):
             issued, name = launch.pc["issued"][place], opcode.partition(".")[0]
             if why and name not in self._special:
                 self._effects[name, why] += issued
@@ -66,19 +69,22 @@ class Unmodelled:
 
 
 @lru_cache(maxsize=256)  # launches of a kernel have the same opcodes
-def _suspects(opcodes: tuple[str, ...], sm_version: int) -> tuple[tuple[int, str, str], ...]:
+def _suspects(opcodes: tuple[str, ...], sm_version: int, executed: bool) -> tuple[tuple[int, str, str], ...]:
     """Position of such opcodes, and why their effect is not modelled."""
     table = table_for(sm_version)[0]
     tables = builtin_tables().values()
     found = []
     for place, opcode in enumerate(opcodes):
         name = opcode.partition(".")[0]
+        operation = table.opcodes[name].operation if name in table.opcodes else None
         why = ""
         if name in table.stand_ins:
-            product = table.opcodes[name].operation == Operation.TensorProduct
-            why = "the trace does not have its shape" if product else "what it does is not modelled"
-            if product and tensor_multiply_adds(opcode):
-                why = ""  # executed: see engine/ptx/lowering/tensor_memory.cpp
+            why = "what it does is not modelled"
+        elif operation == Operation.TensorProduct and not executed:
+            # Those of recorded programs have it: see engine/ptx/lowering/tensor_memory.cpp.
+            why = "" if tensor_multiply_adds(opcode) else "the trace does not have its shape"
+        elif operation == Operation.TensorCopy and not executed:
+            why = "the trace does not have its size"
         elif not any(name in x.opcodes for x in tables):
             why = "it is in no opcode table"
         if why or not has_energy(opcode):

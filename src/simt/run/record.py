@@ -104,7 +104,7 @@ class Record:
         self._notes: list[str] = []
         self._transfers: list[Transfer] = []
         self._warned: dict[str, None] = {}  # warnings of the launches, in order
-        self._unmodelled = Unmodelled(special_opcodes)
+        self._unmodelled = Unmodelled(special_opcodes, executed=provenance.code != "trace")
         if before is not None:
             self._notes = [
                 text

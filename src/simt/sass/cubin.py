@@ -38,6 +38,10 @@ _UNIFIED = 101  # on sm_90: a sampler's handle of 4 bytes; of functions, it is n
 _REFERENCES = {"STT_LOOS": "texref", 11: "samplerref", "STT_HIOS": "surfref"}  # types of symbols, 10 to 12
 # R_CUDA_ABS32_LO_32, R_CUDA_ABS32_HI_32, R_CUDA_ABS47_34, R_CUDA_ABS55_16_34
 _IN_CODE = {56: "low", 57: "high", 58: "target", 75: "target"}
+# What the system keeps of tensor memory in shared memory. CUDA 13 has one object; in it are, at these bytes,
+# the mbarrier and its parity. CUDA 12 has several.
+_TENSOR_MEMORY, _PAIR_MBARRIER, _PAIR_PARITY = "__nv_reservedSMEM_tcgen05_partition", 0x8, 0x10
+_TENSOR_MEMORY_MBARRIER = "__nv_reservedSMEM_tmem_allocation_pipeline_mbarrier"
 _CONSTANT_VARIABLES = 3  # the constant bank that they are in
 _SIZED = 4  # format of an attribute: a size, then that many bytes; the others have two bytes of value
 _PARAMETER = struct.Struct("<IHHI")  # unused, position, offset, size in the upper bits
@@ -148,7 +152,9 @@ class Cubin:
     with the type that PTX gives them. samplers: initial properties of sampler references, as PTX writes
     them. independent_samplers: fetches name them apart from textures (texmode_independent).
     undefined: functions that it calls and does not contain. data: the file. listing: of a program that
-    `assemble` made, the instructions of each kernel; `data` is then its text.
+    `assemble` made, the instructions of each kernel; `data` is then its text. pair_allocation: bytes of
+    shared memory where it expects the mbarrier, and the parity of its phase, with which two CTAs allocate
+    tensor memory; 0 if it does not.
     """
 
     name: str
@@ -163,6 +169,7 @@ class Cubin:
     undefined: tuple[str, ...]
     data: bytes
     listing: Mapping[str, Sequence[Instruction]] | None = None
+    pair_allocation: tuple[int, int] = (0, 0)
 
     def __getitem__(self, kernel: str) -> CubinKernel:
         """A kernel by name. Raises KeyError."""
@@ -250,7 +257,16 @@ class _Reader:
             self._has_independent_samplers(flags, new),
             undefined,
             data,
+            pair_allocation=self._pair_allocation(),
         )
+
+    def _pair_allocation(self) -> tuple[int, int]:
+        places = {symbol.name: int(symbol["st_value"]) for symbol in self._symbols}
+        partition = places.get(_TENSOR_MEMORY)
+        if partition is not None:
+            return partition + _PAIR_MBARRIER, partition + _PAIR_PARITY
+        mbarrier = places.get(_TENSOR_MEMORY_MBARRIER, 0)
+        return mbarrier, places[_TENSOR_MEMORY_MBARRIER + "_parity"] if mbarrier else 0
 
     def _kernel(self, name: str, section: Any, per_function: dict[tuple[int, str], int]) -> CubinKernel:
         code = section.data()

@@ -145,6 +145,7 @@ class _Placed:
         functions = list(cubin.undefined) if count else []
         sm = int(cubin.arch.removeprefix("sm_").rstrip("af"))
         reserved = _RESERVED_SHARED if sm >= 90 else 0
+        mbarrier, parity = cubin.pair_allocation
         window = _engine.functional.machine_code_window
         addresses = {name: window + INSTRUCTION_BYTES * (count + i) for i, name in enumerate(functions)}
         for kernel in cubin.kernels:
@@ -173,6 +174,8 @@ class _Placed:
                 "registers": kernel.registers,
                 "shared_bytes": max(0, kernel.shared_bytes - reserved),
                 "reserved_shared": reserved,
+                "allocation_mbarrier": mbarrier,
+                "allocation_parity": parity,
                 "stack_bytes": kernel.stack_bytes,
                 "calls": any(not x.name.startswith("$__internal") for x in kernel.functions),
                 "parameters": _parameters(kernel, parameter_types(kernel.name)),
