@@ -16,7 +16,7 @@ from .architecture import WEIGHT_BITS, Architecture, Weights, architecture
 from .errors_of_parts import half_width
 from .operators import Operator, Phase, operators
 from .prediction import OperatorTime, Prediction
-from .scaled import LaunchEstimate, estimate
+from .scaled import LaunchEstimate, fastest
 
 
 def predict(
@@ -80,7 +80,8 @@ def predict(
         for each in operators(model, phase, batch, length, spec, weights):
             if progress is not None:
                 progress(f"{phase} at {length:,} tokens: {each.name}")
-            found.append(_timed(phase, length, each, estimate(each.work, spec, threads=threads)))
+            work, one = fastest(each.work, spec, threads=threads)
+            found.append(_timed(phase, length, replace(each, work=work), one))
     return Prediction(model, spec, batch, prefill, decode, weights, tuple(found))
 
 

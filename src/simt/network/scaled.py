@@ -161,6 +161,12 @@ class _Measured:
         return (min(shared, listed), best, max(shared, listed)), dynamic
 
 
+def fastest(work: Work, spec: Spec, *, threads: int = 1) -> tuple[Work, LaunchEstimate]:
+    """The launch, or the same with the other tile that takes the least time, and its estimate."""
+    found = [(one, estimate(one, spec, threads=threads)) for one in (work, *work.others)]
+    return min(found, key=lambda each: each[1].seconds)
+
+
 def estimate(work: Work, spec: Spec, *, whole: bool = False, threads: int = 1) -> LaunchEstimate:
     """A launch's time on a GPU. What was simulated is in the cache, and not simulated again.
 

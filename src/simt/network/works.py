@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,9 +32,19 @@ _ALIKE = 4096
 _EDGE = 64
 """Elements along the side of a tile that takes twice the time of its multiply-adds: sets how much large tiles
 gain."""
+_NEAR = 1.1
+"""Tiles whose estimated time is within this multiple of the least are compared by simulated time."""
 _TILES = ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 128, 64, 4, 3), (64, 64, 64, 4, 3))
+_EARLIER_TILES = (
+    (128, 128, 32, 4, 4),
+    (128, 64, 32, 4, 4),
+    (64, 128, 32, 4, 4),
+    (64, 64, 32, 4, 4),
+    (32, 64, 32, 2, 5),
+)
 _NARROW_TILES = tuple((16, n, 128, 4, 4) for n in (64, 32, 16))
-"""Tiles of products: rows, columns, depth, warps, stages; the latter for at most 16 rows."""
+"""Tiles of products: rows, columns, depth, warps, stages; before Hopper, and for at most 16 rows.
+Of tiles before Hopper, 128 x 128 with 4 warps is the fastest on an A100 (docs/records/models.md)."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class Work:
     (CTAs, passes); 0 without a loop. flops, nbytes: operations and bytes of memory that the operator needs at
     least. call: positional and keyword arguments of the kernel, from tensors and `cap`. few, more: passes of
     its parts. like: a launch whose parts are simulated in its place, as they differ in distances in memory
-    only.
+    only. others: the same with other tiles, one of which may be faster.
     """
 
     kind: str
@@ -79,6 +89,7 @@ class Work:
     few: int = 5
     more: int = 12
     like: Work | None = None
+    others: tuple[Work, ...] = ()
 
     @property
     def has_loop(self) -> bool:
@@ -125,8 +136,14 @@ def product(
     tile: Tile | None = None,
 ) -> Work:
     """m x k times k x n for each of `experts`; m: rows of one expert, which are padded to whole tiles. tile:
-    by default the one with the least estimated time."""
-    bm, bn, bk, warps, stages = tile or _tile(m, n, experts, weights, spec)
+    by default the one with the least estimated time; before Hopper, `others` have those that come near."""
+    if tile is None:
+        first, *near = (
+            product(m, n, k, spec, dtype, weights, bias, experts, each)
+            for each in _tiles_for(m, n, experts, weights, spec)
+        )
+        return replace(first, others=tuple(near))
+    bm, bn, bk, warps, stages = tile
     pointers = spec.sm_version < _WGMMA and k % bk == 0
     padded = -(-m // bm) * bm if experts > 1 else m
     blocks = -(-k // bk)
@@ -197,7 +214,12 @@ def prefill_attention(
             q, kv, y = _tiles(q, bm, dim), _tiles(kv, bn, dim), _tiles(y, bm, dim)
         given = (q, kv, y, length, batch, dim**-0.5 * math.log2(math.e), cap)
         heads_ = {"HQ": heads, "HK": kv_heads, "D": dim, "POINTERS": pointers}
-        return given, heads_ | {"BM": bm, "BN": bn, "num_warps": 8 if bm == 128 else 4, "num_stages": 3}
+        return given, heads_ | {
+            "BM": bm,
+            "BN": bn,
+            "num_warps": 8 if bm == 128 and not pointers else 4,
+            "num_stages": 3,
+        }
 
     flops = 4.0 * batch * heads * dim * length * (length + 1) / 2
     shape = _shape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, dim=dim, dtype=dtype)
@@ -407,24 +429,26 @@ def mix(tokens: int, rows: int, hidden: int, experts: int, per_token: int, dtype
     )
 
 
-def _tile(m: int, n: int, experts: int, weights: Weights, spec: Spec) -> Tile:
+def _tiles_for(m: int, n: int, experts: int, weights: Weights, spec: Spec) -> list[Tile]:
     """The tile with the least estimated time: waves of CTAs, each as long as its multiply-adds and its
-    edges."""
+    edges. Before Hopper also those that come near."""
     if weights == "int4" and m > 16:
-        return 64, 128, 128, 4, 3
+        return [(64, 128, 128, 4, 3)]
     if m <= 16:
         fitting = [t for t in _NARROW_TILES if experts * -(-n // t[1]) >= 2 * spec.sm.count] or [
             _NARROW_TILES[-1]
         ]
-        return fitting[0]
+        return fitting[:1]
 
     def estimate(tile: Tile) -> float:
         bm, bn = tile[:2]
         return math.ceil(experts * -(-m // bm) * -(-n // bn) / spec.sm.count) * (bm * bn + _EDGE * (bm + bn))
 
-    fitting = [t for t in _TILES if t[2] * (t[0] + t[1]) * 2 * t[4] <= spec.shared_memory.bytes - 2048]
-    chosen = min(fitting, key=estimate)
-    return chosen if spec.sm_version >= _WGMMA else (*chosen[:2], 32, *chosen[3:])
+    tiles = _TILES if spec.sm_version >= _WGMMA else _EARLIER_TILES
+    fitting = [t for t in tiles if t[2] * (t[0] + t[1]) * 2 * t[4] <= spec.shared_memory.bytes - 2048]
+    best = sorted(fitting, key=estimate)
+    near = 1.0 if spec.sm_version >= _WGMMA else _NEAR
+    return [tile for tile in best if estimate(tile) <= near * estimate(best[0])]
 
 
 def _shape(**values: int | str) -> tuple[tuple[str, int | str], ...]:
