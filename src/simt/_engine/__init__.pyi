@@ -515,6 +515,11 @@ def add_replacement(name: str, meaning: str, state: bytes, line: bytes, victim: 
 def add_slice_hash(name: str, meaning: str, function: int) -> None:
     """Registers an L2 slice hash that is a function at an address."""
 
+def is_library(path: str) -> bool:
+    """
+    Whether a source is of a CUDA toolkit or an installed Python package, by its path.
+    """
+
 def instruction_table() -> list[simt.engine_types.PtxTableRow]:
     """The rows of the PTX instruction table, by name: engine/instructions/."""
 
