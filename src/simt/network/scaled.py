@@ -221,9 +221,10 @@ class _Simulated:
             return [(waves * slots, 0) for waves in _WAVES] if work.grid > _WAVES[1] * slots else []
         if work.steps[0][1] <= work.more:
             return []
-        if work.grid <= slots:
-            return [(work.grid, work.few), (work.grid, work.more)]
-        two = min(work.grid, 2 * slots)
+        long = sum(ctas for ctas, passes in work.steps if passes >= work.more)  # the others end before
+        two = min(long, 2 * slots)
+        if two <= slots:
+            return [(two, work.few), (two, work.more)]
         return [(slots, work.few), (two, work.few), (two, work.more)]
 
     def _part(self, ctas: int, passes: int | None) -> _Part:
