@@ -28,9 +28,8 @@ OF_BULK_COPIES = ("load_store.bulk_line_interval", "load_store.bulk_copy_interva
 
 def arithmetic(warp: Warp, seed: int) -> None:
     """Every unit, separately and combined, with results needed immediately and later."""
-    for i, opcode in enumerate(
-        ("IADD3", "IMAD", "FFMA", "DFMA", "MUFU.RCP", "HMMA.16816.F32", "TEX", "UIADD3", "BRA")
-    ):
+    opcodes = "IADD3 IMAD FFMA DFMA MUFU.RCP HMMA.16816.F32 TEX UIADD3 BRA HFMA2 HMMA.16816.F16"
+    for i, opcode in enumerate(opcodes.split()):
         for k in range(4):
             warp.op(opcode, 8 + (i + k) % 12, (8 + k, 9 + (seed + k) % 8, 16 + k))
         warp.op(opcode, 8, (8, 9))

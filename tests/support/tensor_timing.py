@@ -22,9 +22,9 @@ def descriptor(format_: str, m: int, n: int) -> int:
 
 def kernel(format_: str, operands: str, ctas: int, m: int, n: int, depth: int, elected: bool = False) -> str:
     """elected: the thread that issues is that of `elect.sync`, for which ptxas makes no loop over lanes."""
-    first = "setp.eq.u32 %q, %r0, 0;"
+    first = "add.u32 %r2, %r2, %r0; setp.ne.u32 %q, %r2, 0; @%q bra END;"
     if elected:
-        first = "elect.sync %r3|%q, 0xffffffff;"
+        first = "setp.ne.u32 %q, %r2, 0; @%q bra END; elect.sync %r3|%q, 0xffffffff; @!%q bra END;"
     kind = KINDS[format_]
     a = "[%t]" if operands == "TS" else "%v"
     scales = ", [%t], [%t]" if format_.startswith("MX") else ""
@@ -44,7 +44,7 @@ mov.u64 %v, room; shr.u64 %v, %v, 4; or.b64 %v, %v, {1 << 46 | 8 << 16 | 16 << 3
 tcgen05.alloc.cta_group::{ctas}.sync.aligned.shared::cta.b32 [%m+8], 512;
 {sync}
 ld.shared.b32 %t, [%m+8]; mov.b32 %r1, {descriptor(format_, m, n)};
-mov.u32 %r2, %ctaid.x; setp.ne.u32 %q, %r2, 0; @%q bra END; {first} @!%q bra END;
+mov.u32 %r2, %ctaid.x; {first}
 setp.ne.u32 %q, 0, 0;
 mov.b16 %h, 3; mov.u64 %c0, %clock64;
 {(mma + chr(10)) * depth}

@@ -284,8 +284,10 @@ class _Memory:
         self._device = device
         self.closed = False
 
-    def allocate(self, size: int, label: str, *, owned: bool = False) -> int:
+    def allocate(self, size: int, label: str, *, owned: bool = False, unbacked: bool = False) -> int:
         del owned  # nobody looks for leaks on a real GPU
+        if unbacked:
+            raise LaunchError(f"{label}: a real GPU has no arrays without memory; leave `unbacked` out")
         try:
             address = self._device.allocate(size)
         except DriverError as error:
