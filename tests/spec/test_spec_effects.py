@@ -188,6 +188,8 @@ CARVED = {
 TENSOR_MEMORY = {
     "sm.tensor_memory_columns": 2,
     "sm.tensor_memory_product_latency": 400,
+    "sm.tensor_memory_pair_latency": 400,
+    "sm.tensor_memory_split_latency": 400,
     "sm.tensor_memory_bandwidth": 64,
 }
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
@@ -218,6 +220,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "shared_memory.reserved_per_cta": [TWO_CTAS],
     "shared_memory.operand_bandwidth": [READ_PORTS],
     "sm.warp_group_queue": [READ_PORTS],
+    "sm.half_rate_fp32_accumulation": [{**READ_PORTS, "sm.units.tensor.initiation_interval": 60}],
     "sm.tensor_memory_columns": [TENSOR_MEMORY],
     "sm.tensor_memory_product_latency": [TENSOR_MEMORY],
     "sm.tensor_memory_pair_latency": [TENSOR_MEMORY],
