@@ -4,6 +4,7 @@
 #include <bit>
 #include <string>
 
+#include "operations/tensor_load_reduction.hpp"
 #include "operations/tensor_memory_product.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
@@ -191,10 +192,12 @@ void translate_tensor_memory_commit(Translation& t) {
 
 namespace {
 
+using functional::Reduced;
 using Shape = TensorMoveDetail::Shape;
 
 /// LDTM[.shape][.xN][.PACK16BIT] d, tmem[from]; STTM[.shape][.xN][.EXPAND16BIT] tmem[to], a. Of 16x32bx2 each
-/// half of the warp has an instruction of its own.
+/// half of the warp has an instruction of its own. LDTM.STAT[.shape].xN.operation r, d, tmem[from]: r is the
+/// least or greatest of d.
 void move(Translation& t, bool loads) {
   struct Known {
     Shape shape;
@@ -208,6 +211,7 @@ void move(Translation& t, bool loads) {
                                      {Shape::Lanes16x32bx2, 1, 16, 16}};
   TensorMoveDetail d;
   uint32_t count = 1;
+  const bool reduces = loads && t.take("STAT");
   const int shape =
       t.take_one_of({"16dp64bit", "16dp128bit", "16dp256bit", "16dp32bit_t0_t15", "16dp32bit_t16_t31"});
   if (shape >= 0) {
@@ -219,13 +223,29 @@ void move(Translation& t, bool loads) {
   }
   count <<= t.take_one_of({"x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128"}, 0);
   d.halves = t.take(loads ? "PACK16BIT" : "EXPAND16BIT");
-  d.at = tensor_memory(t, loads ? 1 : 0);
-  const Place first = loads ? t.destination(0, count) : t.source(1, count);
-  const uint32_t step = t.operand(loads ? 0 : 1).is_zero() ? 0 : place::register_bytes;
+  Handler reduction = nullptr;
+  if (reduces) {
+    const int operation = t.take_one_of({"MIN", "MAX", "MINABS", "MAXABS"}, 0);
+    const int type = t.take_one_of({"U32", "S32", "F32"}, 0);
+    reduction = functional::load_reduction(operation % 2 == 1, static_cast<Reduced>(type), operation >= 2,
+                                           t.take("NAN"));
+  }
+  const uint32_t result = reduces ? 1 : 0;
+  d.at = tensor_memory(t, loads ? result + 1 : 0);
+  const Place first = loads ? t.destination(result, count) : t.source(1, count);
+  const uint32_t step = t.operand(loads ? result : 1).is_zero() ? 0 : place::register_bytes;
   for (uint32_t k = 0; k < count; ++k) d.registers.push_back(first + k * step);
   Op& op = t.emit(loads ? functional::run_tensor_load : functional::run_tensor_store, Control::Collective);
   if (loads) op.destination = first;
+  functional::LoadReduction all;
+  all.registers = d.registers;
+  all.first_thread = d.first_thread;
+  all.threads = d.threads;
   t.detail<TensorMoveDetail>() = std::move(d);
+  if (!reduces) return;
+  const Place least = t.destination(0);
+  t.emit(reduction).destination = least;
+  t.detail<functional::LoadReduction>() = std::move(all);
 }
 
 }  // namespace

@@ -9,10 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import simt
 from simt import _engine
 from simt.cuda.ptxas import can_assemble
-from simt.errors import CompileError, PtxError, SassError
+from simt.errors import CompileError, PtxError
 from simt.sass.disassembler import is_installed
 from support import tensor_memory as tm
 from support.matrices import BITS, decode, encode, product, random_codes
@@ -209,10 +208,8 @@ def test_moves(shape: str, each: int, times: int, loads: bool, halves: bool) -> 
 @pytest.mark.parametrize("shape", ["32x32b", "16x32bx2"])
 @pytest.mark.parametrize("operation", ["min", "max"])
 @pytest.mark.parametrize("kind", ["u32", "s32", "f32", "NaN.f32", "abs.f32", "abs.NaN.f32"])
-def test_loads_with_reduction(kind: str, operation: str, shape: str, code: str) -> None:
+def test_loads_with_reduction(kind: str, operation: str, shape: str) -> None:
     """The least or greatest of the words that each lane loads, as `min` and `max` of PTX have it."""
-    if code == "sass":
-        pytest.skip("refused in machine code: test_a_load_with_reduction_is_refused_in_machine_code")
     before = words((128, 64), 4)
     before[0, :4] = before[1, 1] = 0x7FC00000  # NaN: all and some of a row
     before[2, :4] = [0x80000000, 0, 0x80000000, 0]
@@ -220,7 +217,7 @@ def test_loads_with_reduction(kind: str, operation: str, shape: str, code: str) 
     lines = f"tcgen05.ld.red.sync.aligned.{shape}.x4.{operation}.{kind} {{%e0, %e1, %e2, %e3}}, {least}, [%t]"
     lines += ", 20;" if shape == "16x32bx2" else ";"
     lines += "".join(f"st.global.b32 [%g+{4 * i}], %e{i};" for i in range(5))
-    _, out = tm.run_warp(lines, before, words((32, 5), 5))
+    _, out = tm.run_warp(lines, before, words((32, 5), 5), target="103a")
     for lane in range(32):
         row = before[lane, :4]
         if shape == "16x32bx2":
@@ -236,25 +233,6 @@ def test_loads_with_reduction(kind: str, operation: str, shape: str, code: str) 
         order = sorted(numbers, key=lambda w: -(w & 0x7FFFFFFF) - 1 if w >> 31 else w)
         nan = not order or ("NaN" in kind and len(order) < len(values))
         assert out[lane, 4] == (0x7FFFFFFF if nan else order[0 if operation == "min" else -1])
-
-
-def test_a_load_with_reduction_is_refused_in_machine_code(code: simt.options.Code) -> None:
-    """ptxas takes it for sm_103, not for sm_100."""
-    text = """.version 8.8
-.target sm_103a
-.address_size 64
-.visible .entry k(.param .b64 out) {
-.reg .b32 %t, %e<3>; .reg .b64 %o; .shared .b32 at;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32; ld.shared.b32 %t, [at];
-tcgen05.ld.red.sync.aligned.32x32b.x2.min.u32 {%e0, %e1}, %e2, [%t]; tcgen05.wait::ld.sync.aligned;
-ld.param.b64 %o, [out]; st.global.b32 [%o], %e2;
-tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 32; ret; }"""
-    gpu = simt.GPU("b300", set={"sm.count": 1}, code=code, functional=True)
-    if code == "ptx":
-        gpu.load(text)
-        return
-    with pytest.raises(SassError, match=r"LDTM\.STAT\.x2\.MIN"):
-        gpu.load(text)
 
 
 @pytest.mark.parametrize("loads", [False, True])

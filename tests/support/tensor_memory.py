@@ -69,7 +69,9 @@ def here(count: int) -> str:
     )
 
 
-def run_warp(body: str, memory: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def run_warp(
+    body: str, memory: np.ndarray, values: np.ndarray, target: str = "100a"
+) -> tuple[np.ndarray, np.ndarray]:
     """Runs `body` in the first warp, between filling and reading tensor memory; %g is the address of the
     thread's row of `values`, which is returned with tensor memory.
     """
@@ -85,6 +87,7 @@ def run_warp(body: str, memory: np.ndarray, values: np.ndarray) -> tuple[np.ndar
         1,
         EXACT,
         (),
+        target,
     )
     return after[0], registers
 
@@ -118,6 +121,7 @@ def _run(
     group: int,
     machine: dict[str, int],
     images: Sequence[Image],
+    target: str = "100a",
 ) -> np.ndarray:
     """Tensor memory after all threads have run `body`, which sends all but one of them to WAIT."""
     memory = np.ascontiguousarray(memory, np.uint32).reshape(group, LANES, -1)
@@ -141,7 +145,7 @@ def _run(
     multicast = ".multicast::cluster" if group == 2 else ""
     mask = ", %h" if group == 2 else ""
     text = f""".version 8.8
-.target sm_100a
+.target sm_{target}
 .address_size 64
 .extern .shared .align 1024 .b8 room[];
 .visible .entry k(.param .b64 image, .param .b64 memory, .param .b64 out, .param .b64 values) {{
@@ -173,7 +177,7 @@ setp.lt.u32 %q, %me, 32; @!%q bra END;
 tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 %t, {wide};
 END: ret; }}"""
     out = np.zeros_like(memory)
-    Device(text, target="100a", code=code).run(
+    Device(text, target=target, code=code).run(
         "k",
         every,
         memory,

@@ -97,7 +97,8 @@ inline constexpr OpcodeRow sass_tensor_rows[] = {
     {"LDTM",
      {{Blackwell, TensorMemoryMove}},
      Energy::LoadStore,
-     "[.shape][.xN][.PACK16BIT] d,tmem[from]",
+     "[.shape][.xN][.PACK16BIT] d,tmem[from] | .STAT[.shape].xN.{MIN,MAX,MINABS,MAXABS}[.S32,.F32[.NAN]] "
+     "r,d,tmem[from]",
      sass::translate_tensor_memory_load},
     {"STT", {{Blackwell, TensorMemoryMove}}, Energy::LoadStore, "", not_executed},
     {"STTM",

@@ -2,10 +2,9 @@
 /// and .fence only affect timing.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <string>
 
-#include "operations/float_operations.hpp"
+#include "operations/tensor_load_reduction.hpp"
 #include "operations/tensor_memory_product.hpp"
 #include "ptx/translation/instructions.hpp"
 #include "ptx/translation/matrix_operands.hpp"
@@ -59,48 +58,6 @@ uint32_t take_move_shape(Translation& t, TensorMoveDetail& d) {
   t.unsupported("a shape such as .32x32b is missing");
 }
 
-/// The least or greatest of what a lane has loaded.
-struct LoadReduction : Detail {
-  std::vector<Place> registers;
-};
-template <class T, class F>
-void run_load_reduction(Context& c, const Op& op) {
-  const auto& registers = op.details<LoadReduction>().registers;
-  T* const out = c.lanes<T>(op.destination);
-  each_lane(c, [&](int i) {
-    T result = c.lanes<const T>(registers[0])[i];
-    // The first with itself: its magnitude, if magnitudes are compared.
-    for (const Place each : registers) result = F{}(result, c.lanes<const T>(each)[i]);
-    out[i] = result;
-  });
-}
-template <bool greater, bool nan, bool magnitudes>
-struct FloatExtreme {
-  float operator()(float a, float b) const {
-    const float r = float_operations::Extreme<greater, nan, false>{}(magnitudes ? std::fabs(a) : a,
-                                                                     magnitudes ? std::fabs(b) : b);
-    return r == r ? r : std::bit_cast<float>(canonical_nan);
-  }
-  static constexpr uint32_t canonical_nan = 0x7fffffff;
-};
-template <bool greater>
-struct IntegerExtreme {
-  template <class T>
-  T operator()(T a, T b) const {
-    return greater ? std::max(a, b) : std::min(a, b);
-  }
-};
-template <bool greater>
-Handler load_reduction(Type type, bool magnitudes, bool nan) {
-  if (type == Type::U32) return run_load_reduction<uint32_t, IntegerExtreme<greater>>;
-  if (type == Type::S32) return run_load_reduction<int32_t, IntegerExtreme<greater>>;
-  if (magnitudes)
-    return nan ? run_load_reduction<float, FloatExtreme<greater, true, true>>
-               : run_load_reduction<float, FloatExtreme<greater, false, true>>;
-  return nan ? run_load_reduction<float, FloatExtreme<greater, true, false>>
-             : run_load_reduction<float, FloatExtreme<greater, false, false>>;
-}
-
 void translate_move(Translation& t, bool loads) {
   t.take(loads ? "ld" : "st");
   const bool reduces = loads && t.take("red");
@@ -119,8 +76,8 @@ void translate_move(Translation& t, bool loads) {
       t.unsupported("no such reduction");
     if (d.halves || (d.shape != Shape::Lanes32x32b && d.shape != Shape::Lanes16x32bx2) || count < 2)
       t.unsupported("a reduction is one of .32x32b or .16x32bx2, from .x2 on");
-    reduction = operation == 1 ? load_reduction<true>(type, magnitudes, nan)
-                               : load_reduction<false>(type, magnitudes, nan);
+    const Reduced as = is_float ? Reduced::Float : type == Type::S32 ? Reduced::Signed : Reduced::Unsigned;
+    reduction = load_reduction(operation == 1, as, magnitudes, nan);
   } else if (!t.take("b32")) {
     t.unsupported("the type .b32 is expected");
   }
