@@ -80,8 +80,9 @@ def test_flash_attention_with_specialized_warps(name: str, rng: np.random.Genera
     length, depth = 256, 64
     q, k, v = rng.standard_normal((3, length, depth)).astype(np.float16)
     out = np.zeros_like(q)
-    kernel = gpu.triton(kernels.attention_specialized)
-    kernel[length // 128, 1](q, k, v, out, depth**-0.5 / np.log(2), length, BM=128, BN=64, D=depth)
+    kernel = gpu.triton(kernels.attention_by_maps)
+    sizes = {"BM": 128, "BN": 64, "D": depth}
+    kernel[length // 128, 1](q, k, v, out, depth**-0.5 / np.log(2), length, **sizes, SPECIAL=True)
     scores = q.astype(np.float64) @ k.T.astype(np.float64) * depth**-0.5
     np.testing.assert_allclose(out, special.softmax(scores, axis=1) @ v, rtol=0, atol=4e-3)
     text = ptx_of(kernel)

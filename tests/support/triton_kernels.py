@@ -122,8 +122,21 @@ def matmul_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: 
 
 
 @triton.jit
-def attention_by_maps(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    """Flash attention, forward, of one head; descriptors created by the kernel."""
+def attention_by_maps(
+    q,
+    k,
+    v,
+    out,
+    scale,
+    length,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    D: tl.constexpr,
+    SPECIAL: tl.constexpr = False,
+):
+    """Flash attention, forward, of one head; descriptors created by the kernel. SPECIAL: with warps for
+    copies, for products and for the softmax.
+    """
     queries = tl.make_tensor_descriptor(q, [length, D], [D, 1], [BM, D])
     keys = tl.make_tensor_descriptor(k, [length, D], [D, 1], [BN, D])
     values = tl.make_tensor_descriptor(v, [length, D], [D, 1], [BN, D])
@@ -133,10 +146,10 @@ def attention_by_maps(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.cons
     highest = tl.full([BM], -float("inf"), tl.float32)
     norm = tl.zeros([BM], tl.float32)
     total = tl.zeros([BM, D], tl.float32)
-    for first in range(0, length, BN):
-        scores = tl.dot(rows, keys.load([first, 0]).T) * scale
-        now = tl.maximum(highest, tl.max(scores, 1))
-        powers = tl.exp2(scores - now[:, None])
+    for first in tl.range(0, length, BN, warp_specialize=SPECIAL):
+        scores = tl.dot(rows, keys.load([first, 0]).T)
+        now = tl.maximum(highest, tl.max(scores, 1) * scale)
+        powers = tl.exp2(scores * scale - now[:, None])
         fade = tl.exp2(highest - now)
         norm = norm * fade + tl.sum(powers, 1)
         total = tl.dot(powers.to(tl.float16), values.load([first, 0]), total * fade[:, None])
@@ -161,29 +174,6 @@ def gluon_copy(x, out, n, BLOCK: gl.constexpr):
     layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
     i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
     gl.store(out + i, gl.load(x + i, mask=i < n), mask=i < n)
-
-
-@triton.jit
-def attention_specialized(q, k, v, out, scale, length, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
-    """As attention_by_maps, with warps for copies, for products and for the softmax."""
-    queries = tl.make_tensor_descriptor(q, [length, D], [D, 1], [BM, D])
-    keys = tl.make_tensor_descriptor(k, [length, D], [D, 1], [BN, D])
-    values = tl.make_tensor_descriptor(v, [length, D], [D, 1], [BN, D])
-    results = tl.make_tensor_descriptor(out, [length, D], [D, 1], [BM, D])
-    start = tl.program_id(0) * BM
-    rows = queries.load([start, 0])
-    highest = tl.full([BM], -float("inf"), tl.float32)
-    norm = tl.zeros([BM], tl.float32)
-    total = tl.zeros([BM, D], tl.float32)
-    for first in tl.range(0, length, BN, warp_specialize=True):
-        scores = tl.dot(rows, keys.load([first, 0]).T)
-        now = tl.maximum(highest, tl.max(scores, 1) * scale)
-        powers = tl.exp2(scores * scale - now[:, None])
-        fade = tl.exp2(highest - now)
-        norm = norm * fade + tl.sum(powers, 1)
-        total = tl.dot(powers.to(tl.float16), values.load([first, 0]), total * fade[:, None])
-        highest = now
-    results.store([start, 0], (total / norm[:, None]).to(tl.float16))
 
 
 @triton.jit
