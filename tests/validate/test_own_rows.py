@@ -193,7 +193,7 @@ def test_machine_code_is_recommended_where_it_can_be_executed(monkeypatch: pytes
     monkeypatch.setattr(ptxas, "_version", lambda _: "13.0.48")
     gpus = ("titanx", "qv100", "t4", "h100", "b200", "rtx5090")
     codes = {gpu: recommended_code(load_spec(gpu)) for gpu in gpus}
-    wanted = ("ptx", "ptx", "sass", "sass", "ptx", "sass")
+    wanted = ("ptx", "ptx", "sass", "sass", "sass", "sass")
     assert codes == dict(zip(gpus, wanted, strict=True))
     monkeypatch.setattr(ptxas, "_version", lambda _: "12.9.86")  # which knows Volta
     assert recommended_code(load_spec("qv100")) == "sass"

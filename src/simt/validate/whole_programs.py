@@ -208,8 +208,8 @@ def clocked(recipe: Recipe, setting: Setting) -> dict[str, Any]:
 def recommended_code(spec: Spec) -> Code:
     """What to execute where times are compared: machine code, as the measured GPU did, where it can be made,
     decoded and executed; else PTX (docs/machine-code-and-ptx.md)."""
-    executed = spec.sm_version >= 70 and not 100 <= spec.sm_version < 120  # from Volta, but for tensor memory
-    return "sass" if executed and can_assemble(f"sm_{spec.sm_version}") and is_installed() else "ptx"
+    from_volta = spec.sm_version >= 70
+    return "sass" if from_volta and can_assemble(f"sm_{spec.sm_version}") and is_installed() else "ptx"
 
 
 def read_outcomes(out: Path) -> list[RowOutcome]:
