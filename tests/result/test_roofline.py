@@ -18,6 +18,14 @@ def test_roofs_are_the_published_peaks() -> None:
     assert found["FP32"] == pytest.approx(19.5e12, rel=0.01)
     assert found["tensor cores, FP16"] == pytest.approx(312e12, rel=0.01)
     assert found["DRAM"] == pytest.approx(2039e9, rel=0.01)
+    assert "tensor cores, FP16 sums" not in found
+
+
+def test_geforce_has_a_roof_for_sums_in_fp16() -> None:
+    found = {roof.name: roof.value for roof in roofs(Machine.from_spec(load_spec("rtx3090").native()))}
+    # NVIDIA's GA102 white paper: 71 TFLOP/s with sums in FP32, 142 in FP16.
+    assert found["tensor cores, FP16"] == pytest.approx(71e12, rel=0.01)
+    assert found["tensor cores, FP16 sums"] == pytest.approx(142e12, rel=0.01)
 
 
 def test_a_launch_by_hand() -> None:

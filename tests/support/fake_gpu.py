@@ -52,6 +52,7 @@ SPEC: dict[str, Any] = {
             "fp32": {"count": 4, "initiation_interval": 2},
             "tensor": {"count": 4, "initiation_interval": 8},
         },
+        "half_rate_fp32_accumulation": False,
     },
     "dram": {
         "bus_bytes": 8,

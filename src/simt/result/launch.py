@@ -64,7 +64,11 @@ class Machine:
         ),
     ] = 0.0
     tensor_flops_per_cycle: Annotated[
-        Amount, Meta(description="The same of tensor cores with dense FP16.")
+        Amount, Meta(description="The same of tensor cores with dense FP16 and sums in FP32.")
+    ] = 0.0
+    tensor_fp16_sums_flops_per_cycle: Annotated[
+        Amount,
+        Meta(description="The same with sums in FP16, which GeForce takes at twice the rate; 0: not known."),
     ] = 0.0
     dram_bytes_per_cycle: Annotated[
         Amount,
@@ -95,6 +99,7 @@ class Machine:
         wires = 2 * (spec["interconnect"]["latency"] + 2) / clock["interconnect_mhz"]  # two hops each way
         row = (dram["rcd"] + dram["cl"]) / clock["dram_mhz"]
         bus = addresses["channels"] * dram["bus_bytes"] * dram["data_command_ratio"]
+        products = sm["count"] * _rate(tensor) * tensor_flops(spec["sm_version"])
         return cls(
             name=spec["name"],
             sm_count=sm["count"],
@@ -107,7 +112,8 @@ class Machine:
             l2_khz=l2,
             dram_khz=memory,
             fp32_flops_per_cycle=sm["count"] * _rate(fp32) * 2 * sm["warp_size"],
-            tensor_flops_per_cycle=sm["count"] * _rate(tensor) * tensor_flops(spec["sm_version"]),
+            tensor_flops_per_cycle=products,
+            tensor_fp16_sums_flops_per_cycle=products * (2 if sm["half_rate_fp32_accumulation"] else 1),
             dram_bytes_per_cycle=bus * memory / core,
             dram_banks=dram["banks"],
             dram_refresh_cycles=dram["refi"],

@@ -77,10 +77,12 @@ def point(launches: Sequence[LaunchResult]) -> RooflinePoint | None:
 def roofs(machine: Machine) -> list[Roof]:
     """The roofs that the specification gives."""
     hertz = 1000 * machine.core_khz
+    fp32_sums, fp16_sums = machine.tensor_flops_per_cycle, machine.tensor_fp16_sums_flops_per_cycle
     found = [
         Roof("DRAM", machine.dram_bytes_per_cycle * hertz, True, "dram"),
         Roof("L2", machine.l2_slices * SECTOR * 1000 * machine.l2_khz, True, "l2"),
         Roof("FP32", machine.fp32_flops_per_cycle * hertz),
-        Roof("tensor cores, FP16", machine.tensor_flops_per_cycle * hertz),
+        Roof("tensor cores, FP16", fp32_sums * hertz),
+        Roof("tensor cores, FP16 sums", fp16_sums * hertz if fp16_sums > fp32_sums else 0),
     ]
     return [roof for roof in found if roof.value > 0]
