@@ -17,9 +17,9 @@ class BlockMap {
  public:
   BlockMap(const BasicBlocks& blocks, const Lowering& lowering);
 
-  /// A warp has executed ops [begin, end) in sequence: counts the blocks that begin there.
-  void count(uint32_t begin, uint32_t end, uint32_t* counts) const {
-    for (uint32_t block = first_from_[begin]; op_of_[block] < end; ++block) ++counts[block];
+  /// A warp has executed ops [begin, end) in sequence, so many times: counts the blocks that begin there.
+  void count(uint32_t begin, uint32_t end, uint32_t* counts, uint32_t times = 1) const {
+    for (uint32_t block = first_from_[begin]; op_of_[block] < end; ++block) counts[block] += times;
   }
 
  private:

@@ -69,6 +69,25 @@ struct Detail {
   virtual ~Detail() = default;
 };
 
+/// How an Op's result follows its operands while a clock advances, for loops that only wait for one
+/// (clock_wait.hpp).
+struct ClockUse {
+  enum Kind : uint8_t {
+    Unknown,
+    Read,      ///< a clock
+    Sum,       ///< a + b, a - b or a, which may wrap around
+    Choice,    ///< a or b, as the predicate c says
+    Order,     ///< the predicate whether a is less than b, or the like
+    Equality,  ///< the predicate whether a is b, or not
+    Logic,     ///< a predicate that depends on the predicates a and b
+    Wait       ///< a branch that closes such a loop; detail: ClockWait
+  };
+  uint8_t kind : 5 = Unknown;
+  uint8_t wide_operands : 1 = false;  ///< 64 bits, not 32
+  uint8_t wide_result : 1 = false;
+  uint8_t is_signed : 1 = false;  ///< the operands of a comparison, or of a sum that extends them
+};
+
 struct Op {
   Handler run = nullptr;
   Place destination = place::none;
@@ -87,6 +106,7 @@ struct Op {
   bool orders_memory = false;   ///< fences and acquires: later accesses wait for earlier ones
   bool awaits_cta = false;      ///< a barrier at which lanes wait for all threads of their CTA
   bool policy_is_wide = false;  ///< `policy` is a register of 64 bits per lane
+  ClockUse clock_use;
   /// Of a memory access: its L2 cache policy, or the row of that one's upper halves.
   Place policy = place::none;
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "machine/calls.hpp"
+#include "machine/clock_wait.hpp"
 #include "machine/lanes.hpp"
 
 namespace simt::functional {
@@ -144,6 +145,13 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
           if (executed_ && access_.mask) record_footprint(pc);
         if (count_timed && executed_) count_op(pc, gathers(op) && executing ? context_.mask : executing);
         if (!go_on) return stop(Stop::Yield);
+        if constexpr (!observes)
+          if (op.clock_use.kind == ClockUse::Wait && executed < budget) {
+            const auto& wait = op.details<ClockWait>();
+            const auto skipped = wait_for_clock(wait, (budget - executed - 1) / wait.ops(), counts);
+            executed += skipped.warp_instructions;
+            lanes += skipped.thread_instructions;
+          }
         if (executed >= budget) return stop(warp.finished() ? Stop::Finished : Stop::Budget);
         break;
       }
@@ -152,6 +160,37 @@ Executor::Stop Executor::run_counting(Cta& cta, Warp& warp, uint64_t budget, uin
     throw located(fault, grid_, cta_, warp_, pc);
   }
   return stop(warp.finished() ? Stop::Finished : Stop::Blocked);
+}
+
+/// Skips at most `most` iterations of a loop, if the warp is at its beginning. The Ops that they execute.
+InstructionCounts Executor::wait_for_clock(const ClockWait& wait, uint64_t most, uint32_t* counts) {
+  Warp& warp = *warp_;
+  const Warp::Split* split = warp.current();
+  if (!split || split->pc != wait.first || warp.may_wait() ||
+      (split->meeting_pc > wait.first && split->meeting_pc <= wait.last))
+    return {};
+  load(*split);
+  context_.mask = split->mask;
+  const uint64_t times = wait.skip(context_, code_, most);
+  if (times == 0) return {};
+  warp.count_idle(times);
+  controls_ += times * wait.branches;
+  const auto lanes = static_cast<uint64_t>(std::popcount(split->mask));
+  uint64_t ops = 0;  // that lanes execute, of an iteration
+  InstructionCounts each;
+  for (uint32_t at = wait.first, begin = at; at <= wait.last; ++at) {
+    const bool branches = code_[at].control == Control::Branch, executes = !branches || at == wait.last;
+    ops += executes;
+    if (lowering_) {
+      const uint64_t n = lowering_->of_op[at].count;
+      each += {n, executes ? n * lanes : 0};
+    }
+    if (!branches) continue;
+    if (counts) blocks_->count(begin, at + 1, counts, static_cast<uint32_t>(times));
+    begin = at + 1;
+  }
+  timed += {times * each.warp_instructions, times * each.thread_instructions};
+  return {times * wait.ops(), times * ops * lanes};
 }
 
 void Executor::branch_indirect(const Op& op, uint32_t mask, const Warp::Split& split) {

@@ -8,6 +8,8 @@
 
 namespace simt::functional {
 
+struct ClockWait;
+
 /// Executes warps. One per host thread.
 class Executor {
  public:
@@ -78,6 +80,7 @@ class Executor {
     polled_at_ = controls_;
     return repeated_ >= often;
   }
+  InstructionCounts wait_for_clock(const ClockWait& wait, uint64_t most, uint32_t* counts);
   void enter(Cta& cta, Warp& warp);
   void load(const Warp::Split& split);
   bool control(const Op& op, uint32_t mask, Warp::Split& split);  ///< false: the warp should pause

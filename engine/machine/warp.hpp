@@ -132,6 +132,13 @@ class Warp {
     if (run_length_ >= turn_length) end_turn();
   }
 
+  /// As that many calls of `count` for what does not wait, after which no lane has waited.
+  void count_idle(uint64_t times) {
+    run_length_ = static_cast<uint32_t>((run_length_ + times) % turn_length);
+  }
+  /// Whether the current split may be waiting for other lanes.
+  bool may_wait() const { return waiting_ > 0; }
+
  private:
   friend struct StateAccess;
   static constexpr uint32_t turn_length = 128;  ///< branches and waits; arbitrary, hardware's is unknown

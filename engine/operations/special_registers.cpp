@@ -250,7 +250,9 @@ void run_clock(Context& c, const Op& op) {
 std::optional<SpecialRegister> special_register(std::string_view name) {
   const auto it = specials().find(name);
   if (it == specials().end()) return std::nullopt;
-  return SpecialRegister{static_cast<int64_t>(it->second), is_clock(it->second)};
+  const Special which = it->second;
+  const bool advances = which == Special::Clock || which == Special::Clock64 || which == Special::GlobalTimer;
+  return SpecialRegister{static_cast<int64_t>(which), is_clock(which), advances};
 }
 
 Handler special_register_handler(const SpecialRegister& which, SpecialForm form) {

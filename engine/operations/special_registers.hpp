@@ -11,6 +11,7 @@ namespace simt::functional {
 struct SpecialRegister {
   int64_t number = 0;  ///< Op::immediate
   bool is_clock = false;
+  bool advances = false;  ///< a clock that is not the half of another
 };
 /// By its name in PTX, such as "ctaid.x".
 std::optional<SpecialRegister> special_register(std::string_view name);

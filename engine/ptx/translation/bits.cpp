@@ -38,6 +38,7 @@ void translate_logic(Translation& t) {
   op.a = a.place;
   op.b = b.place;
   op.immediate = (a.negated ? 1 : 0) | (b.negated ? 2 : 0);
+  op.clock_use = {.kind = ClockUse::Logic};
 }
 
 template <class F, class T>
@@ -95,6 +96,7 @@ void translate_not(Translation& t) {
   op.destination = d;
   op.a = a.place;
   op.immediate = a.negated;
+  op.clock_use = {.kind = ClockUse::Logic};
 }
 
 void translate_cnot(Translation& t) {

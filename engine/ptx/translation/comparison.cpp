@@ -320,6 +320,11 @@ void translate_setp(Translation& t) {
   op.destination = p;
   op.a = a;
   op.b = b;
+  const bool orders = m.how >= 2, wide = ptx::bytes(type) == 8;
+  if (simple && !ptx::is_float(type) && ptx::bytes(type) >= 4)
+    op.clock_use = {.kind = orders ? ClockUse::Order : ClockUse::Equality,
+                    .wide_operands = wide,
+                    .is_signed = ptx::is_signed(type)};
   if (simple) return;
   SetDetail& d = t.detail<SetDetail>();
   d.test = comparison.test;
@@ -371,6 +376,8 @@ void translate_selp(Translation& t) {
   op.b = b;
   op.c = p.place;
   op.immediate = p.negated;
+  if (bytes >= 4)
+    op.clock_use = {.kind = ClockUse::Choice, .wide_operands = bytes == 8, .wide_result = bytes == 8};
 }
 
 void translate_slct(Translation& t) {

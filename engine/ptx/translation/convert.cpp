@@ -24,6 +24,18 @@ bool is_f8_pair(Type type) {
   return type == Type::E4M3x2 || type == Type::E5M2x2;
 }
 
+/// Marks the conversion of a word, or of one to or from 32 bits.
+void mark_for_clocks(Op& op, const Conversion& conversion) {
+  const auto& [to, from, modes] = conversion;
+  if (!is_integer(to) || !is_integer(from) || modes.saturates) return;
+  const uint32_t to_bytes = ptx::bytes(to), from_bytes = ptx::bytes(from);
+  if (to_bytes < 4 || from_bytes < 4) return;
+  op.clock_use = {.kind = ClockUse::Sum,
+                  .wide_operands = from_bytes == 8,
+                  .wide_result = to_bytes == 8,
+                  .is_signed = ptx::is_signed(from)};
+}
+
 /// Emits a conversion of one source. Integer registers may be wider than the type.
 void emit_single(Translation& t, Conversion conversion) {
   const auto [d, s, modes] = conversion;
@@ -49,7 +61,7 @@ void emit_single(Translation& t, Conversion conversion) {
   const bool extends = bytes == 8 && ptx::bytes(d) < 8;
   conversion.modes.register_bytes = static_cast<uint8_t>(extends ? 4 : bytes);
   const Place result = extends ? t.scratch(4) : to;
-  emit_conversion(t, conversion, result, a);
+  mark_for_clocks(emit_conversion(t, conversion, result, a), conversion);
   if (!extends) return;
   const bool is_signed = ptx::is_signed(d);
   emit_conversion(t, {is_signed ? Type::S64 : Type::U64, is_signed ? Type::S32 : Type::U32, {}}, to, result);

@@ -137,7 +137,10 @@ void translate_sum(Translation& t, bool subtracts) {
   }
   if (std::find(plain_types.begin(), plain_types.end(), type) == plain_types.end())
     t.unsupported("it does not exist for the type ." + std::string(ptx::name(type)));
-  emit_binary(t, wrapping_binary<F>(t, type), type);
+  Op& op = emit_binary(t, wrapping_binary<F>(t, type), type);
+  const bool wide = ptx::bytes(type) == 8;
+  if (ptx::bytes(type) >= 4)
+    op.clock_use = {.kind = ClockUse::Sum, .wide_operands = wide, .wide_result = wide};
 }
 
 Type wide_type(Translation& t, Type type) {

@@ -120,6 +120,8 @@ void emit_move(Translation& t, Place destination, Place source, uint32_t bytes) 
   Op& op = t.emit(h);
   op.destination = destination;
   op.a = source;
+  const bool wide = bytes == 8;
+  if (bytes <= 8) op.clock_use = {.kind = ClockUse::Sum, .wide_operands = wide, .wide_result = wide};
 }
 
 Type part_type(uint32_t bits) {
@@ -182,6 +184,7 @@ void emit_special(Translation& t, Place destination, const SpecialRegister& whic
   Op& op = t.emit(special_register_handler(which, form));
   op.destination = destination;
   op.immediate = which.number;
+  if (which.advances) op.clock_use = {.kind = ClockUse::Read, .wide_result = form == SpecialForm::Wide};
 }
 
 /// mov.v2, mov.v4: each component separately. A special register has its own components.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "machine/calls.hpp"
+#include "machine/clock_wait.hpp"
 #include "machine/round_up.hpp"
 #include "operations/texture.hpp"
 #include "ptx/contraction.hpp"
@@ -268,6 +269,7 @@ Program translate(ptx::Module module, DeviceMemory& memory, const std::map<std::
   }
   try {
     Translator(program, memory, places).run();
+    find_clock_waits(program);
   } catch (...) {
     free_variables(program, memory);
     throw;
