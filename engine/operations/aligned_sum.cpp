@@ -117,6 +117,7 @@ float slow_sum(const Terms& t, uint32_t column, float c, const AlignedSum::Rule&
                                             : exponent_of(c, rule.half ? half_least : zero_exponent) + bias;
   for (uint32_t k = 0; k < t.count; ++k) {
     sum += product(k);
+    if (t.a_exponents[k] == absent_exponent) continue;
     const int b_exponent = t.b_exponents[(k / 2 * sum_columns + column) * 2 + k % 2];
     largest = std::max(largest, t.a_exponents[k] + b_exponent);
   }

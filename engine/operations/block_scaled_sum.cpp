@@ -11,7 +11,7 @@
 namespace simt::functional {
 namespace {
 
-constexpr uint32_t most_terms_of_k = 64;
+constexpr uint32_t most_terms_of_k = 128;
 constexpr int no_exponent = std::numeric_limits<int>::min() / 2;
 constexpr int addend_bits = 35;  // below the addend, where groups that it outranks are cut off
 
@@ -91,7 +91,7 @@ float BlockScaledSum::in_window(const Terms& t, float c) const {
 
 namespace {
 
-constexpr uint32_t group_terms = 16, fine_group_terms = 4;
+constexpr uint32_t fine_group_terms = 4;
 
 double sum_of(const double* products, uint32_t count) {
   double sum = 0;
@@ -101,12 +101,13 @@ double sum_of(const double* products, uint32_t count) {
 
 }  // namespace
 
-/// Where C is at least as large as all products, groups of 16 are cut off relative to it.
+/// Where C is at least as large as all products, groups are cut off relative to it.
 float BlockScaledSum::in_groups(const Terms& t, float c) const {
   const int of_c = exponent_of_addend(c);
   const bool c_dominates = of_c >= t.largest;
   const int quantum = t.quantum_of_groups(of_c);
-  constexpr uint32_t most_groups = most_terms_of_k / group_terms;
+  constexpr uint32_t least_group = 16, most_groups = most_terms_of_k / least_group;
+  const uint32_t group_terms = form_.group;
   double group[most_groups], sum = units(c, quantum);
   int scale[most_groups];
   const uint32_t groups = form_.k / group_terms;
@@ -140,7 +141,7 @@ float BlockScaledSum::in_fine_groups(const Terms& t, float c) const {
   const int of_c = exponent_of_addend(c);
   const bool c_dominates = of_c >= t.largest;
   const int quantum = t.quantum_of_groups(of_c);
-  const uint32_t step = c_dominates ? group_terms : fine_group_terms;
+  const uint32_t step = c_dominates ? form_.group : fine_group_terms;
   double sum = units(c, quantum);
   for (uint32_t first = 0; first < form_.k; first += step)
     sum += units(sum_of(t.products + first, step), quantum);

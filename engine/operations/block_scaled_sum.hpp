@@ -15,14 +15,15 @@ ScaleFactor scale_factor(uint8_t code, bool exponent_only);
 enum class ScaledAddition : uint8_t {
   Exact,      ///< in double precision, in ascending order of k, rounded once to nearest even
   Window,     ///< mxf8f6f4: each term is cut off 25 bits below the largest exponent
-  Groups,     ///< mxf4 and mxf4nvf4 with ue8m0: sums of 16 are exact, and cut off 39 bits below
-  FineGroups  ///< mxf4nvf4 with ue4m3: sums of four
+  Groups,     ///< mxf4 and mxf4nvf4 with ue8m0: sums of groups are exact, and cut off 39 bits below
+  FineGroups  ///< mxf4nvf4 with ue4m3: sums of four, or of groups where the addend outranks all
 };
 
 struct ScaledForm {
   uint32_t k = 0;
   uint32_t scales = 1;           ///< in k
   int least_a = 0, least_b = 0;  ///< exponents of the types' least normal numbers
+  uint32_t group = 16;           ///< terms in a group
   ScaledAddition addition = ScaledAddition::Window;
 };
 

@@ -26,6 +26,12 @@ class SharedMatrix {
     const uint32_t leading = field(descriptor, 16), stride = field(descriptor, 32);
     const auto mode = static_cast<uint32_t>(descriptor >> 61);
     wide_atoms_ = mode == 1;
+    absolute_ = descriptor >> 52 & 1;
+    next_ = leading;
+    if (absolute_ && (mode != 2 || transposed || base_ != 0))
+      throw Fault("illegal instruction",
+                  "a matrix descriptor with an absolute leading dimension (bit 52), which needs 128-byte "
+                  "swizzling, a K-major matrix and a base offset of 0");
     // Swizzled patterns are 32, 64 or 128 bytes wide.
     width_ = mode == 0 ? 1 : wide_atoms_ ? 8 : 16u >> mode / 2;
     row_step_ = width_ * row_bytes;
@@ -46,8 +52,12 @@ class SharedMatrix {
   /// Copies a tile. `outer` counts tiles across a tile's rows, `inner` along them.
   void read(uint32_t outer, uint32_t inner, std::byte* tile) const {
     const uint32_t patterns = rows / pattern_rows_;
-    const uint32_t first = start_ + outer * patterns * outer_step_ + inner % inner_count_ * inner_step_ +
-                           inner / inner_count_ * wide_step_;
+    uint32_t along = inner % inner_count_ * inner_step_ + inner / inner_count_ * wide_step_, from = start_;
+    if (absolute_ && start_ % line_bytes + along >= line_bytes) {
+      along -= line_bytes - start_ % line_bytes;
+      from = next_;
+    }
+    const uint32_t first = from + outer * patterns * outer_step_ + along;
     for (uint32_t i = 0; i < rows; ++i) {
       const uint32_t at = first + i % pattern_rows_ * row_step_ + i / pattern_rows_ * outer_step_;
       std::memcpy(tile + i * row_bytes, host(swizzled(at)), row_bytes);
@@ -55,6 +65,7 @@ class SharedMatrix {
   }
 
  private:
+  static constexpr uint32_t line_bytes = 128;
   /// 14 bits, in units of 16 bytes.
   static uint32_t field(uint64_t descriptor, uint32_t bit) {
     return static_cast<uint32_t>(descriptor >> bit & 0x3fff) * 16;
@@ -84,7 +95,8 @@ class SharedMatrix {
   const std::byte* memory_;
   uint32_t bytes_;
   bool own_, wide_atoms_ = false;
-  uint32_t start_, base_, width_ = 1, pattern_rows_ = rows;
+  bool absolute_ = false;  ///< what lies beyond a line of 128 bytes begins at `next_`
+  uint32_t start_, base_, next_ = 0, width_ = 1, pattern_rows_ = rows;
   uint32_t row_step_ = 0;  ///< bytes between rows of a tile
   uint32_t inner_step_ = 0, inner_count_ = 1, wide_step_ = 0, outer_step_ = 0;
 };

@@ -96,6 +96,16 @@ void unpack(TensorCopyDetail::Unpack form, std::byte* chunk) {
   std::memcpy(chunk, out, sizeof out);
 }
 
+/// What the time of a copy into tensor memory, or within it, depends on.
+void record_copy(Context& c, const TensorMemoryWork& time) {
+  if (!c.record) return;
+  c.record->mask = c.mask;
+  c.record->bulk = true;
+  c.record->bulk_bytes = 0;
+  c.record->mbarrier = 0;
+  c.record->bulk_parts.assign(1, time.packed());
+}
+
 }  // namespace
 
 Cta& peer_of(Context& c) {
@@ -169,17 +179,12 @@ void run_tensor_copy(Context& c, const Op& op) {
   using Spread = TensorCopyDetail::Spread;
   const auto& d = op.details<TensorCopyDetail>();
   const TensorMemory::Place at = TensorMemory::place(tensor_address(c, d.to));
-  if (at.lane != 0)
-    throw Fault("tensor memory", "tcgen05.cp to lane " + std::to_string(at.lane) + ", expected lane 0");
+  const bool corners = d.spread == Spread::Corners;
+  if (at.lane != 0 && (!corners || at.lane >= lanes_of_warp))
+    throw Fault("tensor memory", "tcgen05.cp to lane " + std::to_string(at.lane) + ", expected lane 0" +
+                                     (corners ? " to 31" : ""));
   const uint64_t descriptor = c.lanes<const uint64_t>(d.descriptor)[c.first_lane()];
-  if (c.record) {
-    const TensorMemoryWork time{.ctas = d.ctas, .operand_bytes = d.rows * d.bytes};
-    c.record->mask = c.mask;
-    c.record->bulk = true;
-    c.record->bulk_bytes = 0;
-    c.record->mbarrier = 0;
-    c.record->bulk_parts.assign(1, time.packed());
-  }
+  record_copy(c, {.ctas = d.ctas, .operand_bytes = d.rows * d.bytes});
   each_cta(c, d.ctas, [&](Cta& cta) {
     TensorMemory& memory = cta.tensor_memory();
     memory.use_group(d.ctas);
@@ -201,7 +206,7 @@ void run_tensor_copy(Context& c, const Op& op) {
             put(row);
             break;
           case Spread::Corners:
-            put(row * lanes_of_warp);
+            put(at.lane + row * lanes_of_warp);
             break;
           case Spread::Pairs02_13:
             put(row);
@@ -216,6 +221,24 @@ void run_tensor_copy(Context& c, const Op& op) {
             break;
         }
       }
+  });
+}
+
+void run_tensor_shift(Context& c, const Op& op) {
+  const auto& d = op.details<TensorShiftDetail>();
+  const TensorMemory::Place at = TensorMemory::place(tensor_address(c, d.at));
+  if (at.lane % lanes_of_warp != 0 || at.lane >= TensorMemory::lane_count)
+    throw Fault("tensor memory",
+                "tcgen05.shift at lane " + std::to_string(at.lane) + ", expected 0, 32, 64 or 96");
+  constexpr uint32_t words = 8;
+  // Moves within tensor memory read no operands from shared memory.
+  record_copy(c, {.ctas = d.ctas});
+  each_cta(c, d.ctas, [&](Cta& cta) {
+    TensorMemory& memory = cta.tensor_memory();
+    memory.use_group(d.ctas);
+    memory.check(at.column, words, "tcgen05.shift");
+    for (uint32_t lane = at.lane; lane < at.lane + lanes_of_warp - 1; ++lane)
+      std::memcpy(memory.row(lane) + at.column, memory.row(lane + 1) + at.column, words * sizeof(uint32_t));
   });
 }
 

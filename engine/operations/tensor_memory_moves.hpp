@@ -52,7 +52,7 @@ void run_tensor_store(Context& c, const Op& op);
 struct TensorCopyDetail : Detail {
   enum class Spread : uint8_t {
     All,         ///< rows to as many lanes
-    Corners,     ///< 4 rows, to lanes 0, 32, 64 and 96
+    Corners,     ///< 4 rows, to lanes 0, 32, 64 and 96, or as many lanes further
     Pairs02_13,  ///< 64 rows, to lanes 0 to 63, and again to lanes 64 to 127
     Pairs01_23,  ///< rows 0 to 31 to lanes 0 to 63, twice; rows 32 to 63 to the others
     Four         ///< 32 rows, four times
@@ -67,6 +67,13 @@ struct TensorCopyDetail : Detail {
   Place descriptor = place::none;
 };
 void run_tensor_copy(Context& c, const Op& op);
+
+/// tcgen05.shift: each of the 32 lanes from the address on but the last takes 32 bytes of the next lane.
+struct TensorShiftDetail : Detail {
+  uint32_t ctas = 1;
+  TensorAddress at;
+};
+void run_tensor_shift(Context& c, const Op& op);
 
 /// tcgen05.commit: an arrival at an mbarrier.
 struct TensorCommitDetail : Detail {

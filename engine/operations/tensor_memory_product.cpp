@@ -1,7 +1,8 @@
 /// Sources: PTX ISA 9.0, sections on tcgen05 (descriptors, layouts, scale factors). Arithmetic: MODEL.md of
 /// sf-tensor/tcgen05 ("tcgen05 arithmetic model"), whose authors compared it with a B200. That a lane of D
 /// takes A from the same lane of tensor memory, where D has several lanes for a row, follows from CUTLASS,
-/// which duplicates A there.
+/// which duplicates A there. Where the metadata of a sparse A and the scale factors of K = 96 lie: CUTLASS
+/// (mma_traits_sm100_frag, sm103_blockscaled_mma_warpspecialized); the PTX ISA has figures only.
 #include "operations/tensor_memory_product.hpp"
 
 #include <bit>
@@ -51,12 +52,17 @@ uint32_t container_bits(Kind kind) {
       return 8;
   }
 }
-constexpr uint32_t row_bits = 256;  ///< of A and B, along k
+constexpr uint32_t row_bits = 256;  ///< of A as it is stored, along k, and of a dense B
+constexpr uint32_t wide_k = 96;     ///< of 4-bit elements, on sm_103
 
 /// What the instruction descriptor says.
 struct Instruction {
   Kind kind = Kind::F16;
   uint32_t m = 0, n = 0, k = 0;
+  bool sparse = false;    ///< half of A's elements are stored
+  uint32_t selector = 0;  ///< column of a sparse A's metadata, from their address on
+  uint32_t stored_k = 0;  ///< elements of A that are stored
+  uint32_t scales = 0;    ///< scale factors of a row
   Element a = Element::F16, b = Element::F16;
   bool half = false;  ///< D is f16
   bool saturates = false, negates_a = false, negates_b = false, transposes_a = false, transposes_b = false;
@@ -106,24 +112,60 @@ void check_shape(const Detail5& d, const Instruction& i) {
             (d.weights ? " with .ws" : ""));
   };
   if (d.weights) {
-    if ((i.m != 32 && i.m != 64 && i.m != 128) || (i.n != 64 && i.n != 128 && i.n != 256)) refuse();
+    const bool n = i.n == 64 || i.n == 128 || (i.n == 256 && !i.sparse);
+    if ((i.m != 32 && i.m != 64 && i.m != 128) || !n) refuse();
     return;
   }
   const bool scaled = is_scaled(i.kind);
+  if (scaled && i.sparse && d.ctas == 2 && i.m != 256) refuse();
   const bool m = d.ctas == 2 ? i.m == 128 || i.m == 256 : i.m == 128 || (i.m == 64 && !scaled);
   const uint32_t step = d.ctas == 2 || (i.m == 128 && !scaled) ? 16 : 8;
   if (!m || i.n < step || i.n > 256 || i.n % step != 0) refuse();
 }
 
-Instruction decode(const Detail5& d, uint32_t word) {
+void decode_sparsity(const Detail5& d, uint32_t word, Instruction& i) {
+  i.sparse = word >> 2 & 1;
+  if (d.sparse && *d.sparse != i.sparse)
+    illegal(i.sparse ? "the instruction descriptor has a sparse matrix A, which needs .sp"
+                     : "the instruction descriptor has a dense matrix A, but the instruction .sp");
+  i.stored_k = i.k;
+  if (!i.sparse) return;
+  i.k *= 2;
+  if (is_scaled(i.kind)) return;
+  i.selector = word & 3;
+  if (i.selector > (i.kind == Kind::F16 || i.kind == Kind::Tf32 ? 1 : 0))
+    illegal("the instruction descriptor has the sparsity selector " + std::to_string(i.selector) +
+            "; .kind::f16 and .kind::tf32 have 0 and 1 here, the others 0");
+}
+
+void decode_scales(const Detail5& d, uint32_t word, Instruction& i) {
+  i.scales = d.scales;
+  const uint32_t id_a = word >> 29 & 3, id_b = word >> 4 & 3;
+  i.scale_a = id_a;
+  i.scale_b = id_b;
+  i.exponents_only = word >> 23 & 1;
+  const bool wide = in_nibbles(i.kind) && word >> 31 & 1;
+  if (wide) {
+    if (i.sparse) illegal("K = 96 (bit 31 of the instruction descriptor) with a sparse matrix A");
+    i.k = i.stored_k = wide_k;
+    i.scales = d.scales / 2 * 3;
+  }
+  if (!i.exponents_only && (i.kind != Kind::Mxf4nvf4 || d.scales != 4))
+    illegal("scale factors of type ue4m3 need .kind::mxf4nvf4 and .scale_vec::4X");
+  // A row's factors lie in one word, or from there on in the next one, too.
+  const uint32_t step = i.scales == 1 || i.scales == 3 ? 1 : 2;
+  const uint32_t last = i.scales == 4 ? 0 : i.scales == 2 || i.scales == 6 ? 2 : 3;
+  if (id_a > last || id_b > last || (id_a | id_b) % step != 0)
+    illegal("the instruction descriptor has scale factor IDs " + std::to_string(id_a) + " and " +
+            std::to_string(id_b) + ", which do not fit .scale_vec::" + std::to_string(i.scales) + "X");
+}
+
+Instruction decode(const Detail5& d, uint32_t word, uint32_t sm_version) {
   const auto bits = [&](uint32_t from, uint32_t count) { return word >> from & ((1u << count) - 1); };
   Instruction i;
   i.kind = d.of_types && bits(7, 3) == 2 ? Kind::Tf32 : d.kind;
-  if (bits(2, 1))
-    illegal(
-        "a sparse matrix A is not executed here: PTX gives the places of its metadata in "
-        "tensor memory in figures only");
   i.k = row_bits / container_bits(i.kind);
+  decode_sparsity(d, word, i);
   i.a = element_of(i.kind, bits(7, 3));
   i.b = element_of(i.kind, bits(10, in_nibbles(i.kind) ? 2 : 3));
   i.negates_a = bits(13, 1);
@@ -133,18 +175,12 @@ Instruction decode(const Detail5& d, uint32_t word) {
   i.n = bits(17, 6) * 8;
   if (is_scaled(i.kind)) {
     i.m = bits(27, 2) * 128;
-    i.scale_b = bits(4, 2);
-    i.scale_a = bits(29, 2);
-    i.exponents_only = bits(23, 1);
-    if (in_nibbles(i.kind) && bits(31, 1)) illegal("K = 96 (bit 31 of the instruction descriptor)");
+    decode_scales(d, word, i);
+    if (i.k == wide_k && sm_version != 103)
+      illegal("K = 96 (bit 31 of the instruction descriptor), which sm_103 has and sm_" +
+              std::to_string(sm_version) + " has not");
     if (in_nibbles(i.kind) && (i.transposes_a || i.transposes_b))
       illegal("4-bit elements are not transposed");
-    if (!i.exponents_only && (i.kind != Kind::Mxf4nvf4 || d.scales != 4))
-      illegal("scale factors of type ue4m3 need .kind::mxf4nvf4 and .scale_vec::4X");
-    const uint32_t last = d.scales == 1 ? 3 : d.scales == 2 ? 2 : 0;
-    if (i.scale_a > last || i.scale_b > last || (d.scales == 2 && (i.scale_a | i.scale_b) & 1))
-      illegal("the instruction descriptor has scale factor IDs " + std::to_string(i.scale_a) + " and " +
-              std::to_string(i.scale_b) + ", which do not fit .scale_vec::" + std::to_string(d.scales) + "X");
   } else {
     i.m = bits(24, 5) * 16;
     const uint32_t type = bits(4, 2), wanted = i.kind == Kind::I8 ? 2 : 1;
@@ -246,7 +282,8 @@ struct Form {
 void read_shared(Context& c, Cta& cta, uint64_t descriptor, const Form& form, uint32_t count, Numbers& to,
                  uint32_t first) {
   constexpr uint32_t rows = SharedMatrix::rows;
-  if (descriptor >> 52 & 1) illegal("a shared memory descriptor with an absolute leading dimension (bit 52)");
+  if (descriptor >> 52 & 1 && to.k != wide_k)
+    illegal("a shared memory descriptor with an absolute leading dimension (bit 52), which is for K = 96");
   if (const auto mode = static_cast<uint32_t>(descriptor >> 61); mode == 3 || mode == 5 || mode == 7)
     illegal("a shared memory descriptor with swizzling mode " + std::to_string(mode));
   const SharedMatrix matrix(c, cta, descriptor, form.transposed);
@@ -288,7 +325,8 @@ struct Layout {
 
 Layout layout_of(const Detail5& d, const Instruction& i) {
   if (d.weights) return {i.m, 128 / i.m, i.m % 128, false};
-  if (d.ctas == 2) return i.m == 256 ? Layout{128} : Layout{64, 2, 64, false};
+  if (d.ctas == 2 && i.m == 128) return i.sparse ? Layout{64, 1, 0, true} : Layout{64, 2, 64, false};
+  if (d.ctas == 2) return {128};
   return i.m == 128 ? Layout{128} : Layout{64, 1, 0, true};
 }
 
@@ -297,15 +335,31 @@ void read_scales(TensorMemory& memory, uint32_t address, uint32_t first_byte, bo
                  uint32_t lines, uint32_t count, bool of_rows, std::vector<ScaleFactor>& to) {
   // CUTLASS hands the ID over in the address's upper bits, too.
   const uint32_t column = address & 0xffff;
-  memory.check(column, (lines + 31) / 32, "a scale factor");
+  // The words of 128 lines are side by side, and then those words that their factors go on in.
+  const uint32_t next_word = (lines + 127) / 128 * 4, last_word = (first_byte + count - 1) / 4;
+  memory.check(column, last_word * next_word + (lines + 31) / 32, "a scale factor");
   to.resize(size_t{lines} * count);
   for (uint32_t line = 0; line < lines; ++line) {
     const uint32_t lane = line % 32 + (of_rows ? line / 32 * 32 : 0);
-    const uint32_t word = memory.row(lane)[column + line / 32];
-    for (uint32_t k = 0; k < count; ++k)
+    const uint32_t* words = memory.row(lane) + column + line / 32;
+    for (uint32_t k = 0; k < count; ++k) {
+      const uint32_t byte = first_byte + k;
       to[size_t{line} * count + k] =
-          scale_factor(static_cast<uint8_t>(word >> 8 * (first_byte + k)), exponents_only);
+          scale_factor(static_cast<uint8_t>(words[byte / 4 * next_word] >> byte % 4 * 8), exponents_only);
+    }
   }
+}
+
+/// No type of A has this number: it marks elements that are not stored.
+constexpr float absent_number = 0x1p-149f;
+
+/// The metadata of `chunks` chunks of a row: four bits each, from tensor memory's lanes from `lane` on, where
+/// row 0 of 16 lies. Of 16- and 32-bit elements, two rows share words, and two lanes a row's.
+uint32_t chunk_metadata(TensorMemory& memory, uint32_t lane, uint32_t column, uint32_t row, uint32_t chunk,
+                        bool shared) {
+  if (!shared) return memory.row(lane + row)[column + chunk / 8] >> chunk % 8 * 4 & 15;
+  const uint32_t word = memory.row(lane + row % 8 + chunk / 4 * 8)[column];
+  return word >> (row / 8 * 16 + chunk % 4 * 4) & 15;
 }
 
 /// A product of one CTA's rows and one part of the columns.
@@ -334,9 +388,21 @@ void multiply_in_window(const Part& part, const Instruction& in, Accumulators& d
   const Addition addition{static_cast<uint8_t>(k), 25, 23, false, true};
   const AlignedSum sum(addition, k, k, in.half);
   std::vector<int16_t> exponents(size_t{part.rows} * k);
-  take_factors(part.a.values.data(), exponents.size(), least_exponent_of(in.a), exponents.data());
-  alignas(64) float b[32 * at_once];
-  alignas(64) int16_t plain[32 * at_once], pairs[32 * at_once];
+  const float* numbers = part.a.values.data();
+  take_factors(numbers, exponents.size(), least_exponent_of(in.a), exponents.data());
+  std::vector<float> stored;
+  if (in.sparse) {
+    stored = part.a.values;
+    for (size_t i = 0; i < stored.size(); ++i)
+      if (stored[i] == absent_number) {
+        stored[i] = 0;
+        exponents[i] = absent_exponent;
+      }
+    numbers = stored.data();
+  }
+  constexpr uint32_t most_k = 64;
+  alignas(64) float b[most_k * at_once];
+  alignas(64) int16_t plain[most_k * at_once], pairs[most_k * at_once];
   alignas(64) float low[4 * at_once], high[4 * at_once];
   const RoundingScope scope(sum.host_rounding());
   for (uint32_t column = 0; column < part.columns; column += at_once) {
@@ -353,7 +419,7 @@ void multiply_in_window(const Part& part, const Instruction& in, Accumulators& d
             move((j < 4 ? low : high)[4 * i + j % 4], d.values[size_t{row + i} * d.columns + column + j]);
       };
       exchange([](float& to, float from) { to = from; });
-      sum.add({part.a.row(row), exponents.data() + size_t{row} * k}, {b, pairs}, low, high);
+      sum.add({numbers + size_t{row} * k, exponents.data() + size_t{row} * k}, {b, pairs}, low, high);
       exchange([](float from, float& to) { to = from; });
     }
   }
@@ -365,7 +431,8 @@ void multiply_exactly(const Part& part, const Instruction& in, Accumulators& d) 
       float& value = d.values[size_t{row} * d.columns + column];
       const float *a = part.a.row(row), *b = part.b.row(part.first_column + column);
       double total = value;
-      for (uint32_t i = 0; i < part.a.k; ++i) total += double{a[i]} * double{b[i]};
+      for (uint32_t i = 0; i < part.a.k; ++i)
+        if (a[i] != absent_number) total += double{a[i]} * double{b[i]};
       value = canonical(in.half ? Half::widen_one(Half::narrow_one(narrowed_to_odd(total)))
                                 : static_cast<float>(total));
     }
@@ -384,7 +451,7 @@ class Product {
   Product(Context& c, const Detail5& d, uint32_t lane)
       : c_(c),
         d_(d),
-        in_(decode(d, c.lanes<const uint32_t>(d.instruction)[lane])),
+        in_(decode(d, c.lanes<const uint32_t>(d.instruction)[lane], c.grid->machine().sm_version)),
         layout_(layout_of(d, in_)),
         exact_(c.grid->machine().tensor_core == TensorCore::Exact),
         keep_(((c.predicate(d.keep.place) >> lane) & 1) != (d.keep.negated ? 1u : 0u)),
@@ -400,6 +467,15 @@ class Product {
     if (in_a_memory()) check_lane(a_at_.lane, "A");
     if (in_a_memory() && a_at_.lane != d_at_.lane) illegal("A and D begin at different lanes");
     if (in_a_memory() && in_.transposes_a) illegal("A in tensor memory is not transposed");
+    if (in_.sparse) {
+      metadata_at_ = TensorMemory::place(address(d.metadata, lane));
+      if (metadata_at_.lane != d_at_.lane) illegal("the metadata and D begin at different lanes");
+      if (metadata_at_.column % 2 != 0)
+        illegal("the metadata begin at column " + std::to_string(metadata_at_.column) +
+                ", expected an even one");
+    }
+    if (d.shifts_a && (!in_a_memory() || layout_.rows != TensorMemory::lane_count))
+      illegal(".ashift needs A in tensor memory, and M = 128 or 256");
     if (d.zero_columns != place::none) check_zero_columns(c.lanes<const uint64_t>(d.zero_columns)[lane]);
   }
 
@@ -411,11 +487,12 @@ class Product {
   void record() const {
     if (!c_.record) return;
     const uint32_t rows = in_a_memory() ? 0 : layout_.rows, columns = in_.n / d_.ctas;
+    const uint32_t bits = container_bits(in_.kind), of_a = rows * in_.stored_k * bits / 8;
     const TensorMemoryWork time{.columns = in_.n / layout_.parts,
                                 .ctas = d_.ctas,
                                 .split = d_.ctas == 2 && layout_.parts == 2,
-                                .row_bytes = rows * row_bits / 8,
-                                .operand_bytes = (rows + columns) * row_bits / 8};
+                                .row_bytes = of_a,
+                                .operand_bytes = of_a + columns * in_.k * bits / 8};
     c_.record->mask = c_.mask;
     c_.record->bulk = true;
     c_.record->bulk_bytes = 0;
@@ -451,24 +528,58 @@ class Product {
   }
 
   Numbers read_a(uint32_t rank, uint32_t part) const {
-    Numbers a{in_.k, std::vector<float>(size_t{layout_.rows} * in_.k)};
+    Numbers a{in_.stored_k, std::vector<float>(size_t{layout_.rows} * in_.stored_k)};
     const uint32_t container = container_bits(in_.kind);
     if (!in_a_memory()) {
       read_shared(c_, *ctas_[rank], c_.lanes<const uint64_t>(d_.a_descriptor)[lane_],
                   {in_.a, container, in_.transposes_a, false}, layout_.rows, a, 0);
     } else {
       TensorMemory& memory = ctas_[rank]->tensor_memory();
-      memory.check(a_at_.column, row_bits / 32, "A");
+      const uint32_t chunks = in_.stored_k * container / 128;
+      memory.check(a_at_.column, chunks * 4, "A");
       for (uint32_t row = 0; row < layout_.rows; ++row) {
-        const auto* bytes = reinterpret_cast<const std::byte*>(
-            memory.row(a_at_.lane + layout_.lane(row, part)) + a_at_.column);
-        for (uint32_t chunk = 0; chunk < 2; ++chunk)
+        uint32_t lane = a_at_.lane + layout_.lane(row, part);
+        if (d_.shifts_a && lane % 32 != 31) ++lane;
+        const auto* bytes = reinterpret_cast<const std::byte*>(memory.row(lane) + a_at_.column);
+        for (uint32_t chunk = 0; chunk < chunks; ++chunk)
           take_chunk(in_.a, container, false, bytes + chunk * SharedMatrix::row_bytes,
                      a.row(row) + chunk * 128 / container);
       }
     }
     if (in_.negates_a)
       for (float& v : a.values) v = -v;
+    return in_.sparse ? spread(a, ctas_[rank]->tensor_memory(), part) : a;
+  }
+
+  /// The stored elements of a sparse A at their places; the others are `absent_number`, or zero where sums
+  /// are of all of k.
+  Numbers spread(const Numbers& stored, TensorMemory& memory, uint32_t part) const {
+    const uint32_t chunk = in_.kind == Kind::Tf32 ? 2 : in_nibbles(in_.kind) ? 8 : 4, kept = chunk / 2;
+    const uint32_t chunks = in_.k / chunk, column = metadata_at_.column + in_.selector;
+    const bool shared = container_bits(in_.kind) > 8;
+    memory.check(column, chunks / 8, "the metadata of A");
+    Numbers a{in_.k, std::vector<float>(size_t{layout_.rows} * in_.k,
+                                        addition() == ScaledAddition::FineGroups ? 0 : absent_number)};
+    for (uint32_t row = 0; row < layout_.rows; ++row) {
+      const uint32_t lane = metadata_at_.lane + layout_.lane(row / 16 * 16, part);
+      for (uint32_t i = 0; i < chunks; ++i) {
+        const uint32_t code = chunk_metadata(memory, lane, column, row % 16, i, shared);
+        const float* from = stored.row(row) + size_t{i} * kept;
+        float* to = a.row(row) + size_t{i} * chunk;
+        switch (chunk) {
+          case 2:  // both halves of one element
+            to[(code & 3) / 2] = from[0];
+            break;
+          case 4:
+            to[code & 3] = from[0];
+            to[code >> 2] = from[1];
+            break;
+          default:
+            std::copy_n(from, 2, to + 2 * (code & 3));
+            std::copy_n(from + 2, 2, to + 2 * (code >> 2));
+        }
+      }
+    }
     return a;
   }
 
@@ -484,15 +595,15 @@ class Product {
     const uint32_t columns = in_.n / layout_.parts;
     memory.check(d_at_.column, columns, "D");
     std::vector<ScaleFactor> scales_a, scales_b;
-    if (d_.scales > 0) {
+    if (in_.scales > 0) {
       read_scales(memory, address(d_.scale_a, lane_), in_.scale_a, in_.exponents_only, layout_.rows,
-                  d_.scales, true, scales_a);
-      read_scales(memory, address(d_.scale_b, lane_), in_.scale_b, in_.exponents_only, in_.n, d_.scales,
+                  in_.scales, true, scales_a);
+      read_scales(memory, address(d_.scale_b, lane_), in_.scale_b, in_.exponents_only, in_.n, in_.scales,
                   false, scales_b);
     }
     Numbers a;
     for (uint32_t p = 0; p < layout_.parts; ++p) {
-      if (p == 0 || in_a_memory()) a = read_a(rank, p);
+      if (p == 0 || in_a_memory() || in_.sparse) a = read_a(rank, p);
       const Part part{a, b_, layout_.rows, p * columns, columns};
       const auto each = [&](auto f) {
         for (uint32_t row = 0; row < layout_.rows; ++row) {
@@ -519,7 +630,7 @@ class Product {
                 d_.shift_down ? std::ldexp(v, -static_cast<int>(d_.shift_down)) : v;
           }
         });
-      if (d_.scales > 0)
+      if (in_.scales > 0)
         multiply_scaled(part, scales_a, scales_b, d);
       else if (exact_)
         multiply_exactly(part, in_, d);
@@ -534,23 +645,43 @@ class Product {
     }
   }
 
+  ScaledAddition addition() const {
+    if (exact_) return ScaledAddition::Exact;
+    if (in_.kind == Kind::Mxf8f6f4) return ScaledAddition::Window;
+    return in_.exponents_only ? ScaledAddition::Groups : ScaledAddition::FineGroups;
+  }
+
   void multiply_scaled(const Part& part, const std::vector<ScaleFactor>& scales_a,
                        const std::vector<ScaleFactor>& scales_b, Accumulators& d) const {
-    const BlockScaledSum sum({.k = in_.k,
-                              .scales = d_.scales,
+    // Groups are of the elements that a sparse A stores, except fine ones.
+    const bool all = !in_.sparse || addition() == ScaledAddition::FineGroups;
+    const BlockScaledSum sum({.k = all ? in_.k : in_.stored_k,
+                              .scales = in_.scales,
                               .least_a = least_exponent_of(in_.a),
                               .least_b = least_exponent_of(in_.b),
-                              .addition = exact_                       ? ScaledAddition::Exact
-                                          : in_.kind == Kind::Mxf8f6f4 ? ScaledAddition::Window
-                                          : in_.exponents_only         ? ScaledAddition::Groups
-                                                                       : ScaledAddition::FineGroups});
-    for (uint32_t row = 0; row < part.rows; ++row)
+                              .group = in_.sparse && all ? 32u : 16u,
+                              .addition = addition()});
+    std::vector<uint32_t> places(in_.stored_k);
+    std::vector<float> kept_a(in_.stored_k), kept_b(in_.stored_k);
+    for (uint32_t row = 0; row < part.rows; ++row) {
+      const float* a = part.a.row(row);
+      if (!all) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < in_.k && count < in_.stored_k; ++i)
+          if (a[i] != absent_number) places[count++] = i;
+        for (uint32_t i = 0; i < in_.stored_k; ++i) kept_a[i] = i < count ? a[places[i]] : 0;
+        std::fill(places.begin() + count, places.end(), 0);
+      }
       for (uint32_t n = 0; n < part.columns; ++n) {
         const uint32_t column = part.first_column + n;
+        const float* b = part.b.row(column);
+        if (!all)
+          for (uint32_t i = 0; i < in_.stored_k; ++i) kept_b[i] = b[places[i]];
         float& value = d.values[size_t{row} * d.columns + n];
-        value = sum.add({part.a.row(row), scales_a.data() + size_t{row} * d_.scales},
-                        {part.b.row(column), scales_b.data() + size_t{column} * d_.scales}, value);
+        value = sum.add({all ? a : kept_a.data(), scales_a.data() + size_t{row} * in_.scales},
+                        {all ? b : kept_b.data(), scales_b.data() + size_t{column} * in_.scales}, value);
       }
+    }
   }
 
   Context& c_;
@@ -558,7 +689,7 @@ class Product {
   Instruction in_;
   Layout layout_;
   bool exact_, keep_;
-  TensorMemory::Place d_at_, a_at_;
+  TensorMemory::Place d_at_, a_at_, metadata_at_;
   uint32_t lane_;
   std::array<Cta*, 2> ctas_{};
   Numbers b_;

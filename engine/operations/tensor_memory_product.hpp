@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <optional>
 
 #include "operations/tensor_memory_moves.hpp"
 
@@ -11,11 +12,14 @@ struct TensorMemoryProductDetail : Detail {
   Kind kind = Kind::F16;
   bool of_types = false;  ///< the instruction descriptor decides between F16 and Tf32
   uint32_t ctas = 1;
-  bool weights = false;     ///< .ws
-  uint32_t scales = 0;      ///< scale factors in a row of A; 0 without block scaling
+  bool weights = false;        ///< .ws
+  std::optional<bool> sparse;  ///< A; none: the instruction descriptor decides
+  bool shifts_a = false;       ///< .ashift
+  uint32_t scales = 0;      ///< scale factors in a row of A, or two thirds of them with K = 96; 0: not scaled
   uint32_t shift_down = 0;  ///< D is first multiplied by 2 to the power of minus this
   TensorAddress d;
-  TensorAddress a;  ///< unless a_descriptor is given
+  TensorAddress a;         ///< unless a_descriptor is given
+  TensorAddress metadata;  ///< of a sparse A
   Place a_descriptor = place::none, b_descriptor = place::none;
   Place instruction = place::none;  ///< the instruction descriptor
   PredicateOperand keep;            ///< whether to add to D
@@ -26,7 +30,7 @@ struct TensorMemoryProductDetail : Detail {
 };
 
 /// For each lane, as each thread issues a product of its own. Throws Fault: for a descriptor that PTX does
-/// not allow, and for what is not executed (sparse A, a K of 96, zero-column masks).
+/// not allow, and for what is not executed (zero-column masks).
 void run_tensor_memory_product(Context& c, const Op& op);
 
 }  // namespace simt::functional

@@ -54,9 +54,9 @@ Semantics translate_bra, translate_brx, translate_call, translate_ret, translate
     translate_b2r, translate_trap, translate_set_registers, translate_yield, translate_nanosleep,
     translate_depbar, translate_elect, translate_cluster_arrive, translate_cluster_wait;
 // tensor_memory.cpp
-Semantics translate_tensor_memory_product, translate_tensor_memory_copy, translate_tensor_memory_load,
-    translate_tensor_memory_store, translate_tensor_memory_commit, translate_tensor_memory_columns,
-    translate_tensor_memory_permit;
+Semantics translate_tensor_memory_product, translate_tensor_memory_copy, translate_tensor_memory_shift,
+    translate_tensor_memory_load, translate_tensor_memory_store, translate_tensor_memory_commit,
+    translate_tensor_memory_columns, translate_tensor_memory_permit;
 // mbarrier.cpp
 Semantics translate_syncs, translate_arrives, translate_old_arrive, translate_rpcmov;
 

@@ -1,4 +1,4 @@
-/// Tensor memory: UTCHMMA, UTCQMMA, UTCIMMA, UTCOMMA, UTCCP, UTCBAR, LDTM, STTM, and UTCATOMSWS and
+/// Tensor memory: UTCHMMA, UTCQMMA, UTCIMMA, UTCOMMA, UTCCP, UTCSHIFT, UTCBAR, LDTM, STTM, and UTCATOMSWS and
 /// UVIRTCOUNT, which allocate. What PTX's instructions become was found by compiling each form with
 /// ptxas 12.9, 13.0 and 13.5.
 #include <bit>
@@ -68,6 +68,9 @@ void run_product(Context& c, const Op& op) {
 void run_copy(Context& c, const Op& op) {
   run_once(c, op, functional::run_tensor_copy);
 }
+void run_shift(Context& c, const Op& op) {
+  run_once(c, op, functional::run_tensor_shift);
+}
 void run_commit(Context& c, const Op& op) {
   run_once(c, op, functional::run_tensor_commit);
 }
@@ -79,7 +82,11 @@ void time_with_shape(Translation& t, const TensorMemoryProductDetail& d, uint32_
   if (!word) return;
   const bool scaled = d.scales > 0, tf32 = d.of_types && (*word >> 7 & 7) == 2;
   const uint32_t m = scaled ? (*word >> 27 & 3) * 128 : (*word >> 24 & 31) * 16, n = (*word >> 17 & 63) * 8;
-  const uint32_t k = tf32 ? 8 : d.kind == Kind::F16 ? 16 : d.kind == Kind::Mxf4nvf4 ? 64 : 32;
+  const uint32_t k = tf32                       ? 8
+                     : d.kind == Kind::F16      ? 16
+                     : d.kind != Kind::Mxf4nvf4 ? 32
+                     : *word >> 31              ? 96
+                                                : 64;
   t.time_as(std::string(t.row().name.value) + (d.scales == 4 ? ".4X" : "") + (d.ctas == 2 ? ".2CTA" : "") +
             "." + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
             (tf32 ? ".TF32" : ""));
@@ -87,16 +94,17 @@ void time_with_shape(Translation& t, const TensorMemoryProductDetail& d, uint32_
 
 }  // namespace
 
-/// UTCxMMA[.2CTA][.WS][.4X] a, gdesc[b], tmem[d], tmem[e], idesc[i] [, s], up [, n]: a is gdesc[] or tmem[];
-/// e, which precedes i, is of a sparse A's metadata. s: tmem[] of the scale factors' two addresses, or the
-/// first register of the mask of lanes or, with .WS, of the zero-column mask. n: D is multiplied by 2 to the
-/// power of -n.
+/// UTCxMMA[.2CTA][.WS][.4X][.ASHIFT] a, gdesc[b], tmem[d], tmem[e], idesc[i] [, s], up [, n]: a is gdesc[] or
+/// tmem[]; e, which precedes i, is of a sparse A's metadata. s: tmem[] of the scale factors' two addresses,
+/// or the first register of the mask of lanes or, with .WS, of the zero-column mask. n: D is multiplied by 2
+/// to the power of -n.
 void translate_tensor_memory_product(Translation& t) {
   using Kind = TensorMemoryProductDetail::Kind;
   TensorMemoryProductDetail d;
   const std::string_view name = t.row().name;
   d.ctas = t.take("2CTA") ? 2 : 1;
   d.weights = t.take("WS");
+  d.shifts_a = t.take("ASHIFT");
   const bool four = t.take_one_of({"4X", "BLOCK16"}) >= 0;  // the latter for sm_103
   if (t.operand(0).text == "tmem")
     d.a = tensor_memory(t, 0);
@@ -105,7 +113,7 @@ void translate_tensor_memory_product(Translation& t) {
   d.b_descriptor = matrix_descriptor(t, 1);
   // Suffixes keep operands in the collector buffer, which affects only time.
   d.d = tensor_memory(t, 2);
-  tensor_memory(t, 3);
+  d.metadata = tensor_memory(t, 3);
   const Operand& instruction = t.operand(4);
   if (instruction.text != "idesc" || instruction.value != 0) t.unsupported("its instruction descriptor");
   d.instruction = t.uniform(instruction.descriptor, 1);
@@ -173,6 +181,17 @@ void translate_tensor_memory_copy(Translation& t) {
   d.descriptor = matrix_descriptor(t, 1);
   t.emit(run_copy);
   t.detail<TensorCopyDetail>() = d;
+  t.accesses(16, AddressKind::Bulk);
+}
+
+/// UTCSHIFT[.2CTA].DOWN tmem[at].
+void translate_tensor_memory_shift(Translation& t) {
+  functional::TensorShiftDetail d;
+  d.ctas = t.take("2CTA") ? 2 : 1;
+  if (!t.take("DOWN")) t.unsupported("its direction");
+  d.at = tensor_memory(t, 0);
+  t.emit(run_shift);
+  t.detail<functional::TensorShiftDetail>() = d;
   t.accesses(16, AddressKind::Bulk);
 }
 

@@ -16,6 +16,7 @@ from simt.sass.disassembler import is_installed
 from support import tensor_memory as tm
 from support.matrices import BITS, decode, encode, product, random_codes
 from support.shared_matrices import Image, k_major, mn_major
+from support.tensor_operands import A_AT, B_AT, ROOM, VERSION, k_rows, lanes_of, numbers, some_codes, words
 
 
 @pytest.fixture(params=["ptx", "sass"], autouse=True)
@@ -27,13 +28,7 @@ def code(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-A_AT, B_AT, ROOM = 0, 32768, 65536
-VERSION = 1 << 46  # of a descriptor
 ProgramFault = _engine.functional.ProgramFault
-
-
-def words(shape: tuple[int, ...], seed: int = 1) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 1 << 32, shape, np.uint64).astype(np.uint32)
 
 
 # --- allocation -------------------------------------------------------------------------------------------
@@ -289,59 +284,6 @@ def test_copies_from_shared_memory(shape: str, unpacked: str) -> None:
 
 
 # --- products ---------------------------------------------------------------------------------------------
-
-
-def lanes_of(m: int, n: int, group: int = 1, ws: bool = False) -> np.ndarray:
-    """(CTA, lane, column) of D's elements: PTX ISA, "Data Path Layout Organization"."""
-    place = np.zeros((m, n, 3), int)
-    for row in range(m):
-        for column in range(n):
-            cta, r = divmod(row, m // group)
-            if ws and m < 128:
-                parts = 128 // m
-                place[row, column] = 0, r + column // (n // parts) * m, column % (n // parts)
-            elif group == 2 and m == 128:
-                place[row, column] = cta, r + column // (n // 2) * 64, column % (n // 2)
-            elif group == 1 and m == 64:
-                place[row, column] = 0, r // 16 * 32 + r % 16, column
-            else:
-                place[row, column] = cta, r, column
-    return place
-
-
-def containers(codes: np.ndarray, type_: str) -> np.ndarray:
-    """Bytes of rows as shared memory has them: 16 elements of 4 or 6 bits lie in the first of 16 bytes."""
-    if type_ not in tm.SMALL:
-        size = BITS[type_] // 8
-        return np.ascontiguousarray(codes.astype({1: np.uint8, 2: np.uint16, 4: np.uint32}[size])).view(
-            np.uint8
-        )
-    bits = 4 if type_ == "e2m1" else 6
-    each = (codes.reshape(-1, 16)[:, :, None] >> np.arange(bits) & 1).astype(np.uint8).reshape(-1, 16 * bits)
-    padded = np.zeros((len(each), 128), np.uint8)
-    padded[:, : 16 * bits] = each
-    return np.packbits(padded, axis=1, bitorder="little").reshape(len(codes), -1)
-
-
-def some_codes(rng: np.random.Generator, type_: str, shape: tuple[int, ...], scale: int = 3) -> np.ndarray:
-    if type_ in tm.SMALL:
-        return rng.integers(0, 16 if type_ == "e2m1" else 64, shape).astype(np.uint32)
-    return random_codes(rng, type_, shape, scale)
-
-
-def numbers(codes: np.ndarray, type_: str) -> np.ndarray:
-    if type_ not in tm.SMALL:
-        return decode(codes, type_)
-    return np.vectorize(lambda c: tm.number(int(c), type_)[0], otypes=[np.float64])(codes)
-
-
-def k_rows(image: Image, codes: np.ndarray, type_: str, start: int, swizzle: str = "none") -> int:
-    """Rows along k, and their descriptor."""
-    if type_ not in tm.SMALL:
-        return k_major(image, codes, type_, start, swizzle)[0] | VERSION
-    raw = containers(codes, type_)
-    image.put_bytes(raw, start, "none")
-    return start >> 4 | len(raw) << 16 | 128 >> 4 << 32 | VERSION
 
 
 def mma(form: str, a: str, values: int, tail: str = "%q") -> str:
@@ -784,7 +726,6 @@ def test_scaled_words_of_a_b200() -> None:
         (tm.instruction(128, 24, "f16", "f16"), "M = 128 and N = 24, which this kind does not have"),
         (tm.instruction(96, 16, "f16", "f16"), "M = 96"),
         (tm.instruction(128, 16, "tf32", "tf32"), "2 as the type of A or B"),
-        (tm.instruction(128, 16, "f16", "f16") | 4, "a sparse matrix A is not executed here"),
         (tm.instruction(128, 16, "f16", "bf16"), "A and B of different types"),
     ],
 )
@@ -798,9 +739,8 @@ def test_instruction_descriptors_that_do_not_fit(word: int, message: str, code: 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("tcgen05.shift.cta_group::1.down [%t];", r"tcgen05\.shift"),
-        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %v0, %v0, [%t], %r0, %q;", "a sparse matrix A"),
-        ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], [%t], %v0, %r0, %q;", r"\.ashift"),
+        ("tcgen05.shift.cta_group::1 [%t];", r"`\.down` is missing"),
+        ("tcgen05.mma.cta_group::1.kind::f16.ashift [%t], %v0, %v0, %r0, %q;", r"`\.ashift` with"),
         (
             "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%t], %v0, %v0, %r0, [%t], [%t], %q;",
             "scale_vec",

@@ -53,12 +53,20 @@ def instruction(
 
 
 def scaled_instruction(
-    m: int, n: int, a: str, b: str, nibbles: bool, exponents_only: bool, ids: tuple[int, int] = (0, 0)
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    nibbles: bool,
+    exponents_only: bool,
+    ids: tuple[int, int] = (0, 0),
+    sparse: bool = False,
+    wide: bool = False,
 ) -> int:
-    """The instruction descriptor of block-scaled kinds; nibbles: mxf4 and mxf4nvf4."""
+    """The instruction descriptor of block-scaled kinds; nibbles: mxf4 and mxf4nvf4; wide: K = 96."""
     types = (1, 1) if nibbles else (TYPE_CODES[a], TYPE_CODES[b])
     word = ids[1] << 4 | types[0] << 7 | types[1] << 10 | n >> 3 << 17 | exponents_only << 23
-    return word | m >> 7 << 27 | ids[0] << 29
+    return word | m >> 7 << 27 | ids[0] << 29 | sparse << 2 | wide << 31
 
 
 def here(count: int) -> str:
@@ -100,6 +108,7 @@ def run(
     group: int = 1,
     machine: dict[str, int] = EXACT,
     images: Sequence[Image] = (),
+    target: str = "100a",
 ) -> np.ndarray:
     """Runs `body` in one thread after tensor memory was filled with `memory` (CTAs x lanes x columns), and
     returns what it holds afterwards. body names tensor memory's address %t, the mbarrier's %m, and 64-bit
@@ -109,7 +118,7 @@ def run(
     load = "".join(f"ld.global.b64 %v{i}, [%from+{8 * i}];" for i in range(len(constants)))
     first = "add.u32 %i, %me, %cta; setp.ne.u32 %q, %i, 0; @%q bra WAIT; setp.eq.u32 %q, 0, 0;"
     registers = f".reg .b64 %v<{len(constants)}>;"
-    out = _run(registers + load + first + body, image, memory, constants, group, machine, images)
+    out = _run(registers + load + first + body, image, memory, constants, group, machine, images, target)
     return out if group == 2 else out[0]
 
 
@@ -121,7 +130,7 @@ def _run(
     group: int,
     machine: dict[str, int],
     images: Sequence[Image],
-    target: str = "100a",
+    target: str,
 ) -> np.ndarray:
     """Tensor memory after all threads have run `body`, which sends all but one of them to WAIT."""
     memory = np.ascontiguousarray(memory, np.uint32).reshape(group, LANES, -1)
@@ -244,3 +253,72 @@ def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str], d: s
     total = units(Fraction(addend), quantum)
     total += sum(units(Fraction(x) * Fraction(y), quantum) for (x, _), (y, _) in pairs)
     return rounded(total * Fraction(2) ** quantum, d)
+
+
+def scale_number(code: int, exponents_only: bool) -> tuple[Fraction, int]:
+    """The number of a scale factor, and its exponent as encoded."""
+    if exponents_only:
+        return Fraction(2) ** (code - 127), code - 127
+    value, exponent = number(code & 0x7F, "e4m3")
+    return Fraction(value), exponent
+
+
+def scaled_dot(
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    types: tuple[str, str],
+    scales: tuple[Sequence[int], Sequence[int]],
+    exponents_only: bool,
+    window: bool,
+    group: int = 16,
+) -> int:
+    """Code of D's element with scale factors that share k evenly. window: as mxf8f6f4 adds."""
+    block = len(a) // len(scales[0])
+    factors = [
+        (scale_number(int(x), exponents_only), scale_number(int(y), exponents_only))
+        for x, y in zip(*scales, strict=True)
+    ]
+    values, exponents, of_scales = [], [], []
+    for i, (x, y) in enumerate(zip(a, b, strict=True)):
+        (left, of_a), (right, of_b) = number(int(x), types[0]), number(int(y), types[1])
+        (sa, of_sa), (sb, of_sb) = factors[i // block]
+        values.append(Fraction(left) * Fraction(right) * sa * sb)
+        exponents.append(of_a + of_b + of_sa + of_sb if values[-1] else None)
+        of_scales.append(of_sa + of_sb if values[-1] else None)
+    addend, of_c = number(c, "f32")
+    largest = max((e for e in exponents if e is not None), default=None)
+    if largest is None:
+        return c
+    start = Fraction(addend)
+
+    def total(quantum: int, step: int) -> int:
+        return units(start, quantum) + sum(
+            units(sum(values[i : i + step], Fraction(0)), quantum) for i in range(0, len(values), step)
+        )
+
+    def result(count: int, quantum: int) -> int:
+        return rounded(count * Fraction(2) ** quantum, "f32")
+
+    if window:
+        quantum = max(largest, of_c if addend else largest) - 25
+        return result(total(quantum, 1), quantum)
+    if addend and of_c >= largest:
+        return result(total(of_c - 35, group), of_c - 35)
+    highest = max(s for s in of_scales if s is not None)
+    quantum = max(largest - 39, highest - 35)
+    if not exponents_only:
+        return result(total(quantum, 4), quantum)
+    parts = []
+    for i in range(0, len(values), group):
+        own = max((e for e in exponents[i : i + group] if e is not None), default=None)
+        coarse = max(quantum, of_c - 35) if addend and own is not None and of_c >= own else quantum
+        scale = max((s for s in of_scales[i : i + group] if s is not None), default=None)
+        parts.append((units(sum(values[i : i + group], Fraction(0)), coarse) << coarse - quantum, scale))
+    word = result(units(start, quantum) + sum(p for p, _ in parts), quantum)
+    if 0 < word & 0x7FFFFFFF < 1 << 23:
+        # A subnormal sum lacks small groups of lesser scale.
+        least = 1 << max(0, -174 - quantum)
+        kept = [p for p, s in parts if s is None or s >= highest or abs(p) >= least]
+        word = result(units(start, quantum) + sum(kept), quantum)
+    return word

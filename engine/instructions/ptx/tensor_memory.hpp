@@ -81,6 +81,12 @@ inline constexpr PtxRow tensor_memory_rows[] = {
      .later_forms = "tcgen05.cp.cta_group::1.{128x256b,4x256b,128x128b}{,.b8x16.b6x16_p32} [r],l"
                     " | tcgen05.cp.cta_group::1.64x128b.{warpx2::02_13,warpx2::01_23} [r],l"
                     " | tcgen05.cp.cta_group::{1,2}.32x128b.warpx4{,.b8x16.b4x16_p64} [r],l"},
+    {.name = "tcgen05.shift",
+     .facts = ordered.with(Writes::Nothing),
+     .forms = "",
+     .translate = functional::translate_tcgen05_shift,
+     .lowering = functional::lower_tensor_memory_shift,
+     .later_forms = "tcgen05.shift.cta_group::{1,2}.down [r]"},
     {.name = "tcgen05.commit",
      .facts = mbarrier.with(Writes::Nothing),
      .forms = "",
@@ -94,16 +100,24 @@ inline constexpr PtxRow tensor_memory_rows[] = {
      .forms = "",
      .translate = functional::translate_tcgen05_mma,
      .lowering = functional::lower_tensor_memory_product,
-     .later_forms = "tcgen05.mma.cta_group::{1,2}.kind::{f16,tf32,f8f6f4,i8} [r],l,l,r,p"
-                    " | tcgen05.mma.cta_group::1.kind::{f16,tf32,f8f6f4,i8} [r],[r],l,r,p"
-                    " | tcgen05.mma.cta_group::1.kind::{f16,tf32} [r],l,l,r,p,1"
-                    " | tcgen05.mma.cta_group::1.kind::f16 [r],l,l,r,4xr,p"
-                    " | tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [r],l,l,r,[r],[r],p"
-                    " | tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [r],l,l,r,[r],[r],p"
-                    " | tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::{2X,4X} [r],l,l,r,[r],"
-                    "[r],p"
-                    " | tcgen05.mma.ws.cta_group::1.kind::{f16,tf32,f8f6f4,i8} [r],l,l,r,p"
-                    " | tcgen05.mma.sp.cta_group::1.kind::f16 [r],l,l,[r],r,p"},
+     .later_forms =
+         "tcgen05.mma.cta_group::{1,2}.kind::{f16,tf32,f8f6f4,i8} [r],l,l,r,p"
+         " | tcgen05.mma.cta_group::1.kind::{f16,tf32,f8f6f4,i8} [r],[r],l,r,p"
+         " | tcgen05.mma.cta_group::1.kind::{f16,tf32} [r],l,l,r,p,1"
+         " | tcgen05.mma.cta_group::1.kind::f16 [r],l,l,r,4xr,p"
+         " | tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [r],l,l,r,[r],[r],p"
+         " | tcgen05.mma.cta_group::1.kind::mxf4.block_scale.scale_vec::2X [r],l,l,r,[r],[r],p"
+         " | tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::{2X,4X} [r],l,l,r,[r],"
+         "[r],p"
+         " | tcgen05.mma.ws.cta_group::1.kind::{f16,tf32,f8f6f4,i8} [r],l,l,r,p"
+         " | tcgen05.mma.sp.cta_group::1.kind::{f16,tf32,f8f6f4,i8} [r],l,l,[r],r,p"
+         " | tcgen05.mma.sp.cta_group::1.kind::f16 [r],[r],l,[r],r,4xr,p"
+         " | tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [r],l,l,[r],r,"
+         "[r],[r],p"
+         " | tcgen05.mma.sp.cta_group::1.kind::mxf4nvf4.block_scale.{block16,block32} [r],l,l,[r],r,"
+         "[r],[r],p"
+         " | tcgen05.mma.ws.sp.cta_group::1.kind::{f16,i8} [r],l,l,[r],r,p"
+         " | tcgen05.mma.cta_group::1.kind::{f16,i8}.ashift [r],[r],l,r,p"},
 };
 
 }  // namespace simt::instructions

@@ -21,13 +21,6 @@ inline constexpr PtxRow unsupported_rows[] = {
      .forms = "multimem.red.relaxed.gpu.global.add.{u32,f32} [g],T",
      .translate = functional::translate_unsupported,
      .lowering = nothing},
-    // In which direction it shifts is in no public document that simt's authors know.
-    {.name = "tcgen05.shift",
-     .facts = ordered.with(Writes::Nothing),
-     .forms = "",
-     .translate = functional::translate_unsupported,
-     .lowering = nothing,
-     .later_forms = "tcgen05.shift.cta_group::1.down [r]"},
 };
 
 }  // namespace simt::instructions

@@ -124,13 +124,13 @@ inline constexpr OpcodeRow sass_tensor_rows[] = {
     {"UTCHMMA",
      {{Blackwell, TensorMemoryProduct}},
      Energy::Tensor,
-     "[.2CTA][.WS] A,gdesc[b],tmem[d],tmem[e],idesc[i][,u],p[,n]",
+     "[.2CTA][.WS][.ASHIFT] A,gdesc[b],tmem[d],tmem[e],idesc[i][,u],p[,n]",
      sass::translate_tensor_memory_product,
      {.elements = Elements::Float16}},
     {"UTCIMMA",
      {{Blackwell, TensorMemoryProduct}},
      Energy::Tensor,
-     "[.2CTA][.WS] A,gdesc[b],tmem[d],tmem[e],idesc[i][,u],p",
+     "[.2CTA][.WS][.ASHIFT] A,gdesc[b],tmem[d],tmem[e],idesc[i][,u],p",
      sass::translate_tensor_memory_product,
      {.elements = Elements::Integer8}},
     // Known in traces only.
@@ -149,10 +149,14 @@ inline constexpr OpcodeRow sass_tensor_rows[] = {
     {"UTCQMMA",
      {{Blackwell, TensorMemoryProduct}},
      Energy::Tensor,
-     "[.2CTA][.WS] A,gdesc[b],tmem[d],tmem[e],idesc[i][,u,tmem[s]],p",
+     "[.2CTA][.WS][.ASHIFT] A,gdesc[b],tmem[d],tmem[e],idesc[i][,u,tmem[s]],p",
      sass::translate_tensor_memory_product,
      {.elements = Elements::Float8}},
-    {"UTCSHIFT", {{Blackwell, Uniform}}, Energy::Uniform, "", not_executed, {.stand_in = true}},
+    {"UTCSHIFT",
+     {{Blackwell, TensorMemoryCopy}},
+     Energy::Uniform,
+     "[.2CTA].DOWN tmem[at]",
+     sass::translate_tensor_memory_shift},
 };
 
 }  // namespace simt::instructions

@@ -25,8 +25,8 @@ LoweringRule lower_load, lower_store, lower_atomic, lower_reduction, lower_copy,
 LoweringRule lower_matrix_product, lower_fragment_load, lower_fragment_store, lower_warpgroup_product;
 
 // tensor_memory.cpp
-LoweringRule lower_tensor_memory_move, lower_tensor_memory_copy, lower_tensor_memory_product,
-    lower_tensor_memory_commit;
+LoweringRule lower_tensor_memory_move, lower_tensor_memory_copy, lower_tensor_memory_shift,
+    lower_tensor_memory_product, lower_tensor_memory_commit;
 
 // lowering_texture.cpp
 LoweringRule lower_texture_fetch, lower_type_query, lower_surface_load, lower_surface_store,

@@ -37,7 +37,7 @@ Semantics translate_ldmatrix, translate_stmatrix, translate_movmatrix, translate
 // tensor memory
 Semantics translate_tcgen05_alloc, translate_tcgen05_dealloc, translate_tcgen05_relinquish,
     translate_tcgen05_ld, translate_tcgen05_st, translate_tcgen05_order, translate_tcgen05_cp,
-    translate_tcgen05_commit, translate_tcgen05_mma;
+    translate_tcgen05_shift, translate_tcgen05_commit, translate_tcgen05_mma;
 // asynchronous
 Semantics translate_cp_async, translate_cp_async_group, translate_cp_async_mbarrier, translate_cp_async_bulk,
     translate_mbarrier, translate_try_cancel, translate_query_cancel, translate_tensormap_replace,

@@ -198,6 +198,16 @@ void translate_tcgen05_cp(Translation& t) {
   t.detail<TensorCopyDetail>() = d;
 }
 
+void translate_tcgen05_shift(Translation& t) {
+  t.take("shift");
+  TensorShiftDetail d;
+  d.ctas = take_group(t);
+  if (!t.take("down")) t.unsupported("`.down` is missing");
+  d.at = take_tensor_address(t, 0);
+  t.emit(run_tensor_shift);
+  t.detail<TensorShiftDetail>() = d;
+}
+
 void translate_tcgen05_commit(Translation& t) {
   t.take("commit");
   TensorCommitDetail d;
@@ -215,11 +225,10 @@ void translate_tcgen05_commit(Translation& t) {
 void translate_tcgen05_mma(Translation& t) {
   t.take("mma");
   TensorMemoryProductDetail d;
-  if (t.take("sp"))
-    t.unsupported("a sparse matrix A: PTX gives the places of its metadata in tensor memory in figures only");
   d.weights = t.take("ws");
+  d.sparse = t.take("sp");
   d.ctas = take_group(t);
-  if (t.take("ashift")) t.unsupported("in which direction .ashift shifts is in no public document");
+  d.shifts_a = t.take("ashift");
   const int kind = t.take_one_of({"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8", "kind::mxf8f6f4",
                                   "kind::mxf4", "kind::mxf4nvf4"});
   if (kind < 0) t.unsupported("a kind such as .kind::f16 is missing");
@@ -233,9 +242,12 @@ void translate_tcgen05_mma(Translation& t) {
     d.a = take_tensor_address(t, 1);
   else
     d.a_descriptor = t.source(1, Type::B64);
+  if (d.shifts_a && (d.weights || scaled || d.a_descriptor != place::none))
+    t.unsupported("`.ashift` with `.ws`, with scale factors, or with A in shared memory");
   d.b_descriptor = t.source(2, Type::B64);
-  d.instruction = t.source(3, Type::B32);
-  uint32_t next = 4;
+  uint32_t next = 3;
+  if (*d.sparse) d.metadata = take_tensor_address(t, next++);
+  d.instruction = t.source(next++, Type::B32);
   if (scaled) {
     d.scale_a = take_tensor_address(t, next++);
     d.scale_b = take_tensor_address(t, next++);
