@@ -1,7 +1,7 @@
 """How long CUTLASS's main loops take on a B200: simulated against SemiAnalysis's rows, in the mean of errors.
 
 The loops and the halves of the groups are those of rank_main_loops.py. `automatic` are the rows of all groups
-in which CUTLASS chose the number of stages: as many as fit beside 1 KiB of barriers into a CTA's shared memory.
+in which CUTLASS chose the number of stages: as many as fit into a CTA's shared memory beside 1 KiB.
 
     python docs/records/scripts/main_loops.py b200-cutlass-mainloop.csv --use held-out
 """
