@@ -63,6 +63,7 @@ def test_ipoly_spreads_every_power_of_two_stride(power: int) -> None:
         ("titanx-accelsim", {"hash": "random"}),
         ("titanx-accelsim", {"hash": "linear"}),
         ("a100-accelsim", {"hash": "ipoly_modulo"}),
+        ("b200", {"hash": "ipoly_dies"}),
     ],
 )
 def test_consecutive_addresses_use_all_slices_evenly(gpu: str, changes: dict[str, Any]) -> None:
@@ -96,6 +97,27 @@ def test_skewed_slices_spread_strides(gpu: str, stride: int) -> None:
     used = collections.Counter(testing.slices(native(gpu), [stride * i for i in range(16 * address.slices)]))
     assert len(used) >= address.slices // address.slices_per_channel
     assert max(used.values()) <= 6 * 16
+
+
+@pytest.mark.parametrize("block", [0, 1, 77, 2**20 + 5])
+def test_halves_of_a_b200_have_pages_in_turn(block: int) -> None:
+    """A page of 4 KiB lies in one half of the slices, 16 of them, and the next one in the other half."""
+    slices = load_spec("b200").address_map.slices
+    pages = [
+        set(testing.slices(native("b200"), [(16 * block + page) * 4096 + 256 * i for i in range(16)]))
+        for page in range(16)
+    ]
+    assert all(len(page) == 16 for page in pages)
+    assert len(set.union(*pages)) == slices
+    halves = [{slice_ // (slices // 2) for slice_ in page} for page in pages]
+    assert halves == [{0}, {1}] * 8 or halves == [{1}, {0}] * 8
+
+
+@given(st.sets(st.integers(0, 2**30).map(lambda a: a * 32), min_size=2, max_size=20))
+def test_slices_of_dies_and_local_addresses_tell_sectors_apart(addresses: set[int]) -> None:
+    spec = native("b200")
+    places = {(w["slice"], w["local"]) for w in (testing.locate(spec, a) for a in addresses)}
+    assert len(places) == len(addresses)
 
 
 def test_channels_interleave_at_256_bytes() -> None:

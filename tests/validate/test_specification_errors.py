@@ -63,7 +63,7 @@ def test_every_published_value_can_be_simulated_and_names_its_source() -> None:
         assert values
         for v in values:
             assert 0 < v.low <= v.high
-            assert v.mark in ("P", "R", "K")
+            assert v.mark in ("P", "R", "C", "K")
             assert v.source
             if v.benchmark not in PROBES:
                 assert v.unit in UNITS[every[v.benchmark].unit], v

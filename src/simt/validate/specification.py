@@ -6,7 +6,8 @@ The folder `published/gpus` has a table for each GPU with published values: CSV 
     bytes       size of the array, for those of `PROBES` that take one
     low, high   measured range; both are equal if one value is published
     unit        cycle, byte/cycle (of an SM), GB/s or us
-    mark        P: in a paper; R: in a public repository's raw results; K: generally known, not checked
+    mark        P: in a paper; R: in a public repository's raw results; C: claimed in a third party's notes;
+                K: generally known, not checked
     source      who measured it, on which GPU
 
 The first row of a benchmark is the reference; further ones are other sources.
