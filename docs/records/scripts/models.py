@@ -2,8 +2,8 @@
 
     python docs/records/scripts/models.py [NUMBER ...] >> src/simt/network/held_out.csv
 
-NUMBER: of launches in the list; without it, those of the first drawing and before. These take about ten minutes on a
-free core. No shape is of a built-in model.
+NUMBER: of launches in the list; without it, those of the first drawing and before, which take about ten
+minutes on a free core. No shape is of a built-in model.
 """
 
 import random
