@@ -131,12 +131,18 @@ float slow_sum(const Terms& t, uint32_t column, float c, const AlignedSum::Rule&
   return std::bit_cast<float>(kept << 1 == 0 ? 0 : kept);
 }
 
+bool has_special(const int16_t* exponents, size_t count) {
+  return std::any_of(exponents, exponents + count, [](int16_t e) { return e == special_exponent; });
+}
+
 /// Sums of the columns in `mask`; the others are kept.
 [[gnu::noinline]] Float8 slow_sums(const Terms& t, Int8 mask, Float8 c, Float8 others,
                                    const AlignedSum::Rule& rule) {
-  // Rows and columns of zeros are frequent, and cheap.
+  // Rows and columns of zeros are frequent, and cheap; but zero times infinity is not zero.
   Int8 nonzero = std::bit_cast<Int8>(c);
-  if (std::any_of(t.a, t.a + t.count, [](float v) { return v != 0.0f; }))
+  if (has_special(t.a_exponents, t.count) || has_special(t.b_exponents, size_t{t.count} * sum_columns))
+    nonzero = Int8{} + 1;
+  else if (std::any_of(t.a, t.a + t.count, [](float v) { return v != 0.0f; }))
     for (uint32_t k = 0; k < t.count; ++k) nonzero |= loaded<Int8>(t.b + k * sum_columns);
   Float8 found = mask != 0 ? Float8{} : others;
   mask &= (nonzero << 1) != 0;
@@ -168,6 +174,19 @@ Float8 to_odd(Int8 v) {
   const Unsigned8 magnitude = std::bit_cast<Unsigned8>(v ^ sign) - std::bit_cast<Unsigned8>(sign);
   const Int8 coarse = (v & ~127) | (((v & 127) != 0) & 128);
   return as_float(magnitude >= (1u << 24) ? coarse : v);
+}
+
+/// Whether all sums are +0, as B and the accumulators are zeros, and A is finite. What is timed only, such as
+/// memory that nothing has written, is of zeros.
+bool vanishes(uint32_t k, const SumRows& a, const SumColumns& b, const float* low, const float* high) {
+  Int8 bits{};
+  for (uint32_t i = 0; i < k; ++i) {
+    bits |= loaded<Int8>(b.numbers + i * sum_columns);
+    if (any(bits)) return false;
+  }
+  for (uint32_t i = 0; i < sum_rows * sum_columns / 2; i += 8)
+    bits |= loaded<Int8>(low + i) | loaded<Int8>(high + i);
+  return !any(bits << 1) && !has_special(a.exponents, size_t{sum_rows} * k);
 }
 
 constexpr uint32_t rows_at_once = 4;
@@ -212,6 +231,11 @@ AlignedSum::AlignedSum(const Addition& addition, uint32_t k, uint32_t products, 
 template <bool half, bool wide, uint32_t terms>
 void AlignedSum::run(const AlignedSum& sum, SumRows a, SumColumns b, float* low, float* high) {
   const size_t stride = sum.k_;
+  if (vanishes(sum.k_, a, b, low, high)) {
+    std::fill_n(low, sum_rows * sum_columns / 2, 0.0f);
+    std::fill_n(high, sum_rows * sum_columns / 2, 0.0f);
+    return;
+  }
   for (uint32_t block = 0; block < sum_rows / rows_at_once; ++block) {
     Float8 total[rows_at_once];
     for (uint32_t r = 0; r < rows_at_once; ++r)

@@ -172,6 +172,23 @@ def test_special_values(sm: int, d: str) -> None:
     np.testing.assert_array_equal(found[:8], np.repeat(np.array(wanted, np.uint32)[:, None], n, axis=1))
 
 
+@pytest.mark.parametrize(("sm", "d"), [(75, "f32"), (80, "f16"), (90, "f32"), (90, "f16")])
+def test_products_with_zeros(sm: int, d: str) -> None:
+    types = (d, "f16", "f16", d)
+    a, b, c = np.zeros((16, 8), np.uint32), np.zeros((8, 8), np.uint32), np.zeros((16, 8), np.uint32)
+    a[0], c[1] = 0x3C00, FORMATS[d].sign
+    assert not multiply(sm, "m16n8k8", types, (a, b, c)).any()
+    c[2, 3] = FORMATS[d].encode(1.0)
+    found = multiply(sm, "m16n8k8", types, (a, b, c))
+    assert found[2, 3] == c[2, 3] and np.count_nonzero(found) == 1
+    a[5, 2] = 0x7C00  # an infinity
+    found = multiply(sm, "m16n8k8", types, (a, b, c))
+    assert (found[5] == FORMATS[d].nan).all() and np.count_nonzero(found) == 9
+    a[:], b[1, 4] = 0, 0xFC00
+    found = multiply(sm, "m16n8k8", types, (a, b, c))
+    assert (found[:, 4] == FORMATS[d].nan).all() and np.count_nonzero(found) == 17
+
+
 def test_f32_results_overflow_to_infinity() -> None:
     largest, huge = F32.decode(F32.infinity - 1), 2.0**64
     bf16 = ("f32", "bf16", "bf16", "f32")

@@ -91,3 +91,17 @@ def test_sizes_out_of_bounds_are_refused() -> None:
         predict(small, prefill=16, layers=3)
     with pytest.raises(Exception, match="weights is 'int3'"):
         predict(small, prefill=16, decode=1, weights="int3")  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_workers_find_what_one_process_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def found(workers: int) -> list[tuple[str, float, float]]:
+        monkeypatch.setenv("SIMT_CACHE", str(tmp_path / str(workers)))
+        one = predict(TINY, "h100", prefill=16, decode=1, set=FEW_SMS, workers=workers)
+        return [(row.name, row.seconds, row.high) for row in one.operators]
+
+    alone = found(1)
+    with monkeypatch.context() as changed:
+        # With two, this process simulates nothing.
+        changed.setattr(scaled_launches, "_Simulated", None)
+        assert found(2) == alone

@@ -111,13 +111,14 @@ void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool se
     }
     return;
   }
-  uint64_t seen = 0;  // a bit for each sector's hash
+  uint64_t seen = 0, highest = 0;  // seen: a bit for each sector's hash
   const auto transaction_at = [&](uint64_t sector) -> Transaction& {
     const uint64_t bit = uint64_t{1} << (sector * 0x9e3779b97f4a7c15ull >> 58);
-    if (seen & bit)
+    if (sector <= highest && (seen & bit))
       for (size_t i = transactions.size(); i-- > 0;)
         if (transactions[i].address == sector) return transactions[i];
     seen |= bit;
+    highest = std::max(highest, sector);
     return transactions.emplace_back(Transaction{sector, 0, 0});
   };
   for (uint32_t i = 0; i < count; ++i) {

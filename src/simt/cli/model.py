@@ -43,7 +43,10 @@ def model(
         str, typer.Option(help="Type of the layers' matrices: same (as activations), fp8 or int4.")
     ] = "same",
     layers: Annotated[int | None, typer.Option(help="So many layers instead of all.")] = None,
-    threads: Annotated[int, typer.Option(help="Host threads.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that simulate launches.", show_default="one for each core"),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the specification."),
@@ -77,7 +80,7 @@ def model(
             decode=decode,
             weights=weights,  # type: ignore[arg-type]
             layers=layers,
-            threads=threads,
+            workers=workers,
             set=override_texts(set_),
             progress=told,
         )

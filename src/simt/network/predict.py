@@ -9,6 +9,7 @@ from typing import Any
 
 from simt.errors import SimtError
 from simt.extras import install
+from simt.host_threads import cores
 from simt.options import DEFAULT_GPU, whole_option
 from simt.spec import Spec, load_spec
 
@@ -17,6 +18,7 @@ from .errors_of_parts import half_width
 from .operators import Operator, Phase, operators
 from .prediction import OperatorTime, Prediction
 from .scaled import LaunchEstimate, fastest
+from .workers import simulate
 
 
 def predict(
@@ -28,7 +30,7 @@ def predict(
     decode: int = 128,
     weights: Weights = "same",
     layers: int | None = None,
-    threads: int = 1,
+    workers: int | None = None,
     set: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Prediction:
@@ -43,7 +45,7 @@ def predict(
         decode: tokens generated for each sequence, the first of which comes from the prefill.
         weights: type of the layers' matrices: "same" as activations, "fp8" or "int4".
         layers: so many layers instead of all, with embedding and head.
-        threads: host threads.
+        workers: processes that simulate launches, by default one for each core.
         set: values that override the specification.
         progress: is told what is simulated.
 
@@ -55,6 +57,7 @@ def predict(
     spec = load_spec(gpu, set or ())
     for name, value, least in (("batch", batch, 1), ("prefill", prefill, 16), ("decode", decode, 1)):
         whole_option(name, value, least)
+    workers = cores() if workers is None else whole_option("workers", workers)
     if layers is not None:
         whole_option("layers", layers, 1)
         if layers > model.layers:
@@ -75,12 +78,13 @@ def predict(
         raise SimtError(f"{error}: {install('models')}") from None
     points: list[tuple[Phase, int]] = [("prefill", prefill)]
     points += [("decode", length) for length in sorted({prefill + 1, longest}) if decode > 1]
+    simulate(model, points, batch, spec, weights, workers, progress or (lambda text: None))
     found: list[OperatorTime] = []
     for phase, length in points:
         for each in operators(model, phase, batch, length, spec, weights):
             if progress is not None:
                 progress(f"{phase} at {length:,} tokens: {each.name}")
-            work, one = fastest(each.work, spec, threads=threads)
+            work, one = fastest(each.work, spec)
             found.append(_timed(phase, length, replace(each, work=work), one))
     return Prediction(model, spec, batch, prefill, decode, weights, tuple(found))
 

@@ -161,36 +161,42 @@ class _Measured:
         return (min(shared, listed), best, max(shared, listed)), dynamic
 
 
-def fastest(work: Work, spec: Spec, *, threads: int = 1) -> tuple[Work, LaunchEstimate]:
+def fastest(work: Work, spec: Spec) -> tuple[Work, LaunchEstimate]:
     """The launch, or the same with the other tile that takes the least time, and its estimate."""
-    found = [(one, estimate(one, spec, threads=threads)) for one in (work, *work.others)]
+    found = [(one, estimate(one, spec)) for one in (work, *work.others)]
     return min(found, key=lambda each: each[1].seconds)
 
 
-def estimate(work: Work, spec: Spec, *, whole: bool = False, threads: int = 1) -> LaunchEstimate:
+def to_simulate(work: Work, spec: Spec) -> set[Path]:
+    """Files of the cache that `fastest` would have to write."""
+    files = {_path(one.like or one, spec, False) for one in (work, *work.others)}
+    return {path for path in files if not path.is_file()}
+
+
+def estimate(work: Work, spec: Spec, *, whole: bool = False) -> LaunchEstimate:
     """A launch's time on a GPU. What was simulated is in the cache, and not simulated again.
 
     whole: simulate all of it. Raises SimtError if a part cannot be launched.
     """
     like = work if whole else work.like or work
-    path = cache_directory("models") / f"{_key(like, spec, whole)}.json"
+    path = _path(like, spec, whole)
     if path.is_file():
         used(path)
         data = json.loads(path.read_text())
         found = _Measured(**{**data, "parts": tuple(_Part(**part) for part in data["parts"])})
     else:
-        found = _Simulated(like, spec, threads).measured(whole)
+        found = _Simulated(like, spec).measured(whole)
         write_whole(path, json.dumps(asdict(found)).encode())
     weights = min(work.nbytes, sum(t.nbytes for t in work.tensors.values() if t.role == "weight"))
     return found.estimate(work, weights / (spec.dram_bytes_per_cycle * spec.clock.core_mhz * 1e6))
 
 
 class _Simulated:
-    def __init__(self, work: Work, spec: Spec, threads: int) -> None:
+    def __init__(self, work: Work, spec: Spec) -> None:
         from simt.gpu import GPU
 
         self._work = work
-        self._gpu: GPU = GPU(spec, memory=_MEMORY, threads=threads, launches="1,3-")
+        self._gpu: GPU = GPU(spec, memory=_MEMORY, launches="1,3-")
         self._l2 = spec.l2_lines * spec.l2.slice.line_bytes
         self._kept: list[Any] = []
 
@@ -219,13 +225,15 @@ class _Simulated:
         work = self._work
         if not work.has_loop:
             return [(waves * slots, 0) for waves in _WAVES] if work.grid > _WAVES[1] * slots else []
-        if work.steps[0][1] <= work.more:
+        most, long = work.more, _reaching(work, work.more)
+        if long < 2 * slots:
+            most, long = work.alone, _reaching(work, work.alone)
+        if work.steps[0][1] <= most:
             return []
-        long = sum(ctas for ctas, passes in work.steps if passes >= work.more)  # the others end before
         two = min(long, 2 * slots)
         if two <= slots:
-            return [(two, work.few), (two, work.more)]
-        return [(slots, work.few), (two, work.few), (two, work.more)]
+            return [(two, work.few), (two, most)]
+        return [(slots, work.few), (two, work.few), (two, most)]
 
     def _part(self, ctas: int, passes: int | None) -> _Part:
         from simt.explain.bounds import bounds
@@ -288,11 +296,16 @@ def _limit(part: _Part, before: _Part | None = None) -> str:
     return name if whole > 0 and cycles >= _BOUND * whole else "latency"
 
 
-def _key(work: Work, spec: Spec, whole: bool) -> str:
-    text = repr(
-        (_engine_hash(), spec.hash, work.kind, work.shape, work.grid, work.steps, work.few, work.more, whole)
-    )
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def _reaching(work: Work, passes: int) -> int:
+    """CTAs that make so many passes; the others end before."""
+    return sum(ctas for ctas, own in work.steps if own >= passes)
+
+
+def _path(work: Work, spec: Spec, whole: bool) -> Path:
+    """Of what was simulated of a launch, in the cache."""
+    lengths = work.few, work.more, work.alone
+    text = repr((_engine_hash(), spec.hash, work.kind, work.shape, work.grid, work.steps, *lengths, whole))
+    return cache_directory("models") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 
 @lru_cache(maxsize=1)

@@ -74,8 +74,8 @@ class Work:
     everything. grid: its CTAs. steps: passes of its loop that CTAs make, in the order of their dispatch, as
     (CTAs, passes); 0 without a loop. flops, nbytes: operations and bytes of memory that the operator needs at
     least. call: positional and keyword arguments of the kernel, from tensors and `cap`. few, more: passes of
-    its parts. like: a launch whose parts are simulated in its place, as they differ in distances in memory
-    only. others: the same with other tiles, one of which may be faster.
+    its parts; alone: of the longest where there are less than two waves. like: a launch whose parts are
+    simulated in its place, as they differ in distances in memory only. others: the same with other tiles, one of which may be faster.
     """
 
     kind: str
@@ -88,6 +88,7 @@ class Work:
     call: Callable[[Mapping[str, Any], int], tuple[tuple[Any, ...], dict[str, Any]]] = field(compare=False)
     few: int = 5
     more: int = 12
+    alone: int = 12
     like: Work | None = None
     others: tuple[Work, ...] = ()
 
@@ -173,7 +174,8 @@ def product(
     like = None
     if (m, n, k, experts) != (*alike, 1) and m >= GROUP * bm and n >= spec.sm.count // GROUP * bn:
         like = product(*alike, spec, dtype, weights, bias, tile=(bm, bn, bk, warps, stages))
-    few, more = (2 * stages, 6 * stages) if bm == 16 else (5, 12)  # long enough that DRAM is at its pace
+    # Long enough that DRAM is at its pace.
+    lengths = (2 * stages, 4 * stages, 6 * stages) if bm == 16 else (5, 12, 12)
     shape = _shape(
         m=m, n=n, k=k, experts=experts, weights=weights, bias=int(bias), dtype=dtype, tile=f"{bm}x{bn}x{bk}"
     )
@@ -187,8 +189,7 @@ def product(
         2.0 * experts * m * n * k,
         moved,
         call,
-        few,
-        more,
+        *lengths,
         like,
     )
 
