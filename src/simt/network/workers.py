@@ -1,4 +1,7 @@
-"""Processes that simulate a network's launches, and put them into the cache."""
+"""Processes that simulate a network's launches, and put them into the cache.
+
+They are not multiprocessing's, which would run the caller's main module again in each of them.
+"""
 
 from __future__ import annotations
 
