@@ -190,6 +190,7 @@ class TestMemory {
         request.kind = write ? AccessKind::GlobalWrite : AccessKind::GlobalRead;
         memory_.port(sm).requests.push_back(request);
       }
+      for (uint32_t sm = 0; sm < spec_.sm.count; ++sm) memory_.take_requests(sm);
       memory_.advance_requests(window_end);
       now_ = window_end;
     }

@@ -102,6 +102,7 @@ void coalesce(const uint64_t* addresses, uint32_t count, uint32_t bytes, bool se
   transactions.clear();
   if (sectored && count > 0 && side_by_side(addresses, count, bytes)) {
     const uint64_t end = addresses[0] + uint64_t{count} * bytes;
+    transactions.reserve((end - 1) / sector_bytes - addresses[0] / sector_bytes + 1);
     for (uint64_t at = addresses[0]; at < end;) {
       const uint64_t sector = at & ~uint64_t{sector_bytes - 1};
       const auto length = static_cast<uint32_t>(std::min(end, sector + sector_bytes) - at);

@@ -175,6 +175,7 @@ inline void ReadPortsCore::find_constants(const Issued& issued) {
 inline bool ReadPortsCore::fetch(Cycle now) {
   // Each sub-core refills one warp per cycle: an empty one if there is one, else the next in turn.
   const WarpTable& warps = parts_.warps;
+  if (warps.fillable() == 0) return false;
   bool changed = false;
   for (const SubCore& sub_core : sub_cores_) {
     const uint64_t wanted = warps.fillable() & sub_core.warps;
@@ -189,18 +190,18 @@ inline bool ReadPortsCore::fetch(Cycle now) {
 
 inline Cycle ReadPortsCore::next_event(Cycle now) const {
   Cycle next = std::min(wheel_.next_after(now), parts_.warps.dependences().next_due(now));
+  next = std::min(next, std::max(now + 1, std::min(sends_at_, frees_place_at_)));
   for (uint32_t s = 0; s < sub_cores_.size(); ++s) {
     const SubCore& sub_core = sub_cores_[s];
     if (sub_core.issue_blocked_until > now) next = std::min(next, sub_core.issue_blocked_until);
     if (!sub_core.products.empty()) next = std::min(next, std::max(now + 1, sub_core.products.front().done));
-    for (size_t i = 0; i < sub_core.accesses.size(); ++i)
-      next = std::min(next, std::max(now + 1, sub_core.accesses[i].leaves));
     const SchedulerMasks& m = parts_.warps.masks(s);
-    const uint64_t ready = m.issuable();
-    if (ready == 0) continue;
-    for (size_t u = 0; u < m.needs.size(); ++u) {
+    uint64_t ready = m.issuable();  // each needs one unit
+    for (size_t u = 0; ready != 0 && u < m.needs.size(); ++u) {
       const Unit unit = static_cast<Unit>(u);
-      if (!(m.needs[u] & ready) || unit == Unit::Memory) continue;
+      const uint64_t here = m.needs[u] & ready;
+      ready ^= here;
+      if (here == 0 || unit == Unit::Memory) continue;
       next = std::min(next, std::max(now + 1, units_.free_at(units_.place(unit, s))));
     }
   }

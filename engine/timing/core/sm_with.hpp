@@ -93,16 +93,21 @@ void SmWith<Core>::issue(Cycle now) {
   if (membars_) check_membars();
   const uint32_t count = spec_.sm.sub_cores, first = issue_first_;
   if (ctas_.resident() > 0) issue_first_ = first + 1 < count ? first + 1 : 0;
-  if ((warps_.masks_changed() | issuable_) == 0) return;
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t s = first + i < count ? first + i : first + i - count;
-    // If none of its warps could issue and none has changed, what the recorder has of the last cycle is true
-    // of this one.
-    const bool changed = warps_.masks_changed() >> s & 1;
-    if (!changed && !(issuable_ >> s & 1)) continue;
-    warps_.forget_masks_changed(s);
-    issue_from(s, changed, now);
-  }
+  // If none of a scheduler's warps could issue and none has changed, what the recorder has of the last cycle
+  // is true of this one. What one scheduler issues may change warps of the next.
+  const auto issue_in_turn = [&](uint32_t from, uint32_t to) {
+    for (uint32_t s = from; s < to; ++s) {
+      const uint32_t open = (warps_.masks_changed() | issuable_) >> s;
+      if (open == 0) return;
+      s += static_cast<uint32_t>(std::countr_zero(open));
+      if (s >= to) return;
+      const bool changed = warps_.masks_changed() >> s & 1;
+      warps_.forget_masks_changed(s);
+      issue_from(s, changed, now);
+    }
+  };
+  issue_in_turn(first, count);
+  issue_in_turn(0, first);
 }
 
 /// Units that an instruction for `unit` makes unavailable to the next instruction of the same warp and cycle.

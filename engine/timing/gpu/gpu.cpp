@@ -381,10 +381,12 @@ void Gpu::use_huge_pages_in_time() {
 /// Most launches are small: what has nothing to do in a window costs nothing in it.
 void Gpu::find_awake(Cycle end) {
   awake_.clear();
+  const Cycle* const next = next_of_sm_.data();
+  const auto* const rests = sm_rests_.data();
+  const uint8_t* const may_arrive = memory_->may_have_arrivals();
   for (uint32_t i = 0; i < sms_.size(); ++i) {
-    const MemoryPort& port = memory_->port(i);
-    if (!sm_rests_[i] || next_of_sm_[i] < end || !port.replies.empty() || !port.departures.empty())
-      awake_.push_back(i);
+    if (rests[i] && next[i] >= end && (!may_arrive[i] || !memory_->has_arrivals(i))) continue;
+    awake_.push_back(i);
   }
 }
 
@@ -398,10 +400,15 @@ void Gpu::step(Cycle end) {
   memory_->advance_replies(end);
   run_instruction_caches(false);
   find_awake(end);
+  const auto run_sm = [&](uint32_t i) {
+    sms_[awake_[i]]->run(now_, end);
+    memory_->take_requests(awake_[i]);
+  };
+  const auto awake = static_cast<uint32_t>(awake_.size());
   if (couples_ctas())
-    for (const uint32_t i : awake_) sms_[i]->run(now_, end);
+    for (uint32_t i = 0; i < awake; ++i) run_sm(i);
   else
-    pool_.run(static_cast<uint32_t>(awake_.size()), [&](uint32_t i) { sms_[awake_[i]]->run(now_, end); });
+    pool_.run(awake, run_sm);
   perform_deferred();
   run_instruction_caches(true);
   memory_->advance_requests(end);
@@ -419,6 +426,7 @@ void Gpu::run_instruction_caches(bool after_window) {
       std::vector<std::vector<LineFetch>*> fetches;
       for (uint32_t i = first; i < end; ++i) fetches.push_back(&sms_[i]->fetches());
       instruction_caches_[c].look_up(fetches, memory_->port(port).requests, answers);
+      memory_->take_requests(port);
     } else {
       instruction_caches_[c].take_replies(memory_->port(port).replies, answers);
       memory_->port(port).departures.clear();

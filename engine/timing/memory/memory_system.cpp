@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -20,6 +21,8 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       l2_to_dram_{spec.clock.l2_mhz.khz, spec.clock.dram_mhz.khz},
       slices_(spec.address_map.channels * spec.address_map.slices_per_channel),
       ports_(ports(spec)),
+      has_arrivals_(ports_.size()),
+      has_sent_(ports_.size()),
       request_network_(ports(spec), static_cast<uint32_t>(slices_.size()), spec.interconnect.arbiter,
                        {spec.interconnect.look_ahead, spec.interconnect.sm_port_sectors, 1}),
       reply_network_(static_cast<uint32_t>(slices_.size()), ports(spec), spec.interconnect.arbiter,
@@ -144,6 +147,7 @@ void MemorySystem::advance_replies(Cycle end) {
           else if (++port.last_replies > width)
             ++port.last_reply, port.last_replies = 1;
           slice(from).reply_left(tick + credit_delay);
+          has_arrivals_[packet.output] = 1;
           port.replies.push_back({packet.address, packet.token, port.last_reply, packet.kind, packet.write});
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];
@@ -173,41 +177,48 @@ void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
   }
 }
 
+void MemorySystem::take_requests(uint32_t number) {
+  Port& port = ports_[number];
+  if (port.requests.empty()) return;
+  RingQueue<RequestPacket>& queue = request_network_.queue(number);
+  for (const MemoryRequest& r : port.requests) {
+    const AddressMap::Home home = map_.home_of(r.address);
+    const bool to_peer = in_peer(r.address);
+    const uint32_t to = to_peer ? home.slice : partitions_.slice_for(r, home.slice);
+    const bool carries_data = r.write || r.kind == AccessKind::Atomic;
+    RequestPacket& packet = queue.add();
+    packet.tick = core_to_network_.after(r.cycle);
+    packet.flits = packet_flits_[carries_data];
+    packet.output = static_cast<uint16_t>(to);
+    packet.request.address = r.address;
+    packet.request.token = r.token;
+    packet.request.byte_mask = r.byte_mask;
+    packet.request.set = home.set;
+    packet.request.asker = r.sm;
+    packet.request.slot = r.slot;
+    packet.request.eviction = r.eviction;
+    if (has_windows_ && r.eviction == Eviction::Default) {
+      const Eviction eviction = windows_[r.slot].of(r.address);
+      if (persists_ || eviction != Eviction::Last) packet.request.eviction = eviction;
+    }
+    packet.request.kind = r.kind;
+    packet.request.sectors = r.sectors;
+    packet.request.write = r.write;
+    packet.request.of_slice = false;
+    packet.request.to_peer = to_peer;
+  }
+  port.requests.clear();
+  has_sent_[number] = 1;
+}
+
 void MemorySystem::advance_requests(Cycle end) {
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint64_t l2_end = core_to_l2_.after(end - 1);
   const auto output_buffer = spec_.interconnect.output_buffer;
-  for (uint32_t sm = 0; sm < ports_.size(); ++sm) {
-    std::vector<MemoryRequest>& requests = ports_[sm].requests;
-    if (requests.empty()) continue;
-    for (const MemoryRequest& r : requests) {
-      const AddressMap::Home home = map_.home_of(r.address);
-      const bool to_peer = in_peer(r.address);
-      const uint32_t to = to_peer ? home.slice : partitions_.slice_for(r, home.slice);
-      const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-      RequestPacket& packet = request_network_.queue(sm).add();
-      packet.tick = core_to_network_.after(r.cycle);
-      packet.flits = packet_flits_[carries_data];
-      packet.output = static_cast<uint16_t>(to);
-      packet.request.address = r.address;
-      packet.request.token = r.token;
-      packet.request.byte_mask = r.byte_mask;
-      packet.request.set = home.set;
-      packet.request.asker = r.sm;
-      packet.request.slot = r.slot;
-      packet.request.eviction = r.eviction;
-      if (has_windows_ && r.eviction == Eviction::Default) {
-        const Eviction eviction = windows_[r.slot].of(r.address);
-        if (persists_ || eviction != Eviction::Last) packet.request.eviction = eviction;
-      }
-      packet.request.kind = r.kind;
-      packet.request.sectors = r.sectors;
-      packet.request.write = r.write;
-      packet.request.of_slice = false;
-      packet.request.to_peer = to_peer;
-    }
-    requests.clear();
-    request_network_.notice(sm);
+  uint8_t *const first = has_sent_.data(), *const last = first + has_sent_.size();
+  for (auto* sent = first; (sent = static_cast<uint8_t*>(std::memchr(sent, 1, last - sent)));) {
+    request_network_.notice(static_cast<uint32_t>(sent - first));
+    *sent = 0;
   }
   for (;;) {
     request_tick_ = std::min(limit, request_network_.next_tick(request_tick_));
@@ -234,6 +245,7 @@ void MemorySystem::advance_requests(Cycle end) {
           ++port.channel->arriving;
           wake(*port.channel);
           ports_[sm].departures.push_back(left);
+          has_arrivals_[sm] = 1;
           slot = packet.request.slot;
           ++network_counters_[slot][Counter::network_request_packets];
         });

@@ -57,12 +57,22 @@ class MemorySystem {
   /// Delivers messages between slices of different L2 partitions, and runs the reply network up to core cycle
   /// `end`; appends to the ports' replies.
   void advance_replies(Cycle end);
-  /// Runs the request network up to core cycle `end`; takes the ports' requests, and appends to their
-  /// departures.
+  /// Takes a port's requests of the window, for the request network. Different ports may do so on different
+  /// threads.
+  void take_requests(uint32_t number);
+  /// Runs the request network up to core cycle `end`; appends to the ports' departures.
   void advance_requests(Cycle end);
 
   /// Of an SM, or of a shared instruction cache.
   MemoryPort& port(uint32_t number) { return ports_[number]; }
+  /// By port: not 0 if it may have replies or departures.
+  const uint8_t* may_have_arrivals() const { return has_arrivals_.data(); }
+  /// Whether the port has replies or departures.
+  bool has_arrivals(uint32_t number) {
+    const bool some = !ports_[number].replies.empty() || !ports_[number].departures.empty();
+    has_arrivals_[number] = some;
+    return some;
+  }
 
   /// Puts data into the L2 without time or traffic, as if it had been read or, if `modified`, written
   /// completely.
@@ -167,6 +177,9 @@ class MemorySystem {
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_, l2_to_dram_;
   std::vector<SlicePort> slices_;
   std::vector<Port> ports_;
+  // Side by side for all ports, of which most have nothing in a window: whether there have been replies or
+  // departures since they were found to be none, and packets that the request network has not noticed.
+  std::vector<uint8_t> has_arrivals_, has_sent_;
   Crossbar<RequestPacket> request_network_;
   Crossbar<ReplyPacket> reply_network_;
   std::array<uint32_t, 2> packet_flits_;

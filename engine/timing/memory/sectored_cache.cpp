@@ -67,6 +67,7 @@ void SectoredCache::set_ways(uint32_t ways) {
 }
 
 void SectoredCache::invalidate() {
+  if (free_lines_ == lines_.size()) return;
   // Only lines that hold a tag: most launches leave most of a GPU's caches empty.
   for (uint32_t s = 0; s < spec_.sets; ++s) {
     const uint32_t used = tags_.used(s);
