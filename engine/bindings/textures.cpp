@@ -23,7 +23,8 @@ void bind_tensor_maps(nb::module_& m) {
       [](uint32_t type, uint64_t address, std::vector<uint64_t> dims, std::vector<uint64_t> strides,
          std::vector<uint32_t> box, std::vector<uint32_t> element_strides, uint32_t interleave,
          uint32_t swizzle, uint32_t fill,
-         std::optional<std::pair<std::vector<int32_t>, std::vector<int32_t>>> corners) {
+         std::optional<std::pair<std::vector<int32_t>, std::vector<int32_t>>> corners, bool along_w,
+         bool of_128) {
         TensorMapParameters p;
         p.element = type;
         p.address = address;
@@ -34,7 +35,8 @@ void bind_tensor_maps(nb::module_& m) {
         p.interleave = interleave;
         p.swizzle = swizzle;
         p.fill = fill;
-        p.im2col = corners.has_value();
+        using Pixels = TensorMap::Pixels;
+        if (corners) p.pixels = !along_w ? Pixels::All : of_128 ? Pixels::Row128 : Pixels::Row;
         if (corners) {
           p.lower = std::move(corners->first);
           p.upper = std::move(corners->second);
@@ -47,10 +49,11 @@ void bind_tensor_maps(nb::module_& m) {
         }
       },
       "type"_a, "address"_a, "dims"_a, "strides"_a, "box"_a, "element_strides"_a, "interleave"_a = 0,
-      "swizzle"_a = 0, "fill"_a = 0, "corners"_a = nb::none(),
+      "swizzle"_a = 0, "fill"_a = 0, "corners"_a = nb::none(), "along_w"_a = false, "of_128"_a = false,
       "The 128 bytes of a tensor map, from what cuTensorMapEncodeTiled takes, in its order and numbering: "
       "dims and box in elements, strides in bytes, the innermost dimension first. With `corners`, the lower "
-      "and upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). "
+      "and upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). With "
+      "`along_w`, as cuTensorMapEncodeIm2colWide, with corners along W alone; of_128: in its mode W128. "
       "Raises ValueError.");
 }
 

@@ -1,5 +1,8 @@
 #include "operations/small_conversions.hpp"
 
+#include <cmath>
+#include <limits>
+
 #include "operations/floats.hpp"
 #include "operations/small_floats.hpp"
 
@@ -26,16 +29,50 @@ void run_to_small(Context& c, const Op& op) {
       op.a, op.b);
 }
 
-/// To: Half or Bfloat, which hold all numbers of F.
-template <class F, class To>
+/// Half holds all numbers of F.
+template <class F>
 void run_from_small(Context& c, const Op& op) {
   const bool relu = op.immediate != 0;
   const auto half = [relu](uint32_t code) {
     const float v = small_float<F>(code);
-    return uint32_t{To::narrow_one(relu && std::signbit(v) ? 0.0f : v)};
+    return uint32_t{Half::narrow_one(relu && std::signbit(v) ? 0.0f : v)};
   };
   map_lanes<uint32_t, uint32_t>(
       c, op.destination, [=](uint32_t pair) { return half(pair >> pair_shift<F>) << 16 | half(pair); }, op.a);
+}
+
+template <class F>
+void run_to_bf16(Context& c, const Op& op) {
+  const bool relu = op.immediate & 1, finite = op.immediate & 2;
+  const auto half = [=](uint32_t code, uint32_t scale) -> uint32_t {
+    constexpr uint32_t most = 0x7f7f, sign = 0x8000, nan = 0xff;
+    double v = small_float<F>(code);
+    if (relu && v <= 0) v = 0;
+    v = scale == nan ? std::numeric_limits<double>::quiet_NaN()
+                     : std::ldexp(v, static_cast<int>(scale) - 127);
+    const auto f = static_cast<float>(v);
+    return finite && std::isinf(f) ? most | (f < 0 ? sign : 0) : uint32_t{Bfloat::narrow_one(f)};
+  };
+  const auto both = [=](uint32_t pair, uint32_t scales) {
+    return half(pair >> pair_shift<F>, scales >> 8 & 0xff) << 16 | half(pair, scales & 0xff);
+  };
+  constexpr uint32_t ones = 0x7f7f;
+  if (op.b == place::none)
+    map_lanes<uint32_t, uint32_t>(c, op.destination, [=](uint32_t pair) { return both(pair, ones); }, op.a);
+  else
+    map_lanes<uint32_t, uint32_t, uint32_t>(c, op.destination, both, op.a, op.b);
+}
+
+template <bool bfloat>
+void run_half_of_pair(Context& c, const Op& op) {
+  const uint32_t shift = op.immediate ? 16 : 0;
+  map_lanes<float, uint32_t>(
+      c, op.destination,
+      [=](uint32_t pair) {
+        const auto half = static_cast<uint16_t>(pair >> shift);
+        return bfloat ? std::bit_cast<float>(uint32_t{half} << 16) : Half::widen_one(half);
+      },
+      op.a);
 }
 
 /// The exponent of a magnitude, as CUDA's cuda_fp8.hpp has it: what is too small becomes 2^-127.
@@ -85,7 +122,7 @@ template <class F>
 Handler with_small(const SmallConversion& x, std::string_view format) {
   if (x.to == format) return x.from == "f32" ? run_to_small<F> : nullptr;
   if (x.from != format) return nullptr;
-  return x.to == "f16x2" ? run_from_small<F, Half> : x.to == "bf16x2" ? run_from_small<F, Bfloat> : nullptr;
+  return x.to == "f16x2" ? run_from_small<F> : x.to == "bf16x2" ? run_to_bf16<F> : nullptr;
 }
 
 }  // namespace
@@ -97,9 +134,15 @@ Handler small_conversion(const SmallConversion& x) {
     return nullptr;
   }
   if (x.from == "ue8m0x2") return x.to == "bf16x2" ? run_from_scale : nullptr;
+  if (x.to == "bf16x2" && x.from == "e4m3x2") return run_to_bf16<E4m3>;
+  if (x.to == "bf16x2" && x.from == "e5m2x2") return run_to_bf16<E5m2>;
   if (Handler run = with_small<E2m1>(x, "e2m1x2")) return run;
   if (Handler run = with_small<E2m3>(x, "e2m3x2")) return run;
   return with_small<E3m2>(x, "e3m2x2");
+}
+
+Handler half_of_pair(bool bfloat) {
+  return bfloat ? run_half_of_pair<true> : run_half_of_pair<false>;
 }
 
 }  // namespace simt::functional

@@ -18,7 +18,15 @@ struct Request {
   std::array<int64_t, 3> offset{};
   std::array<int64_t, 4> rows{};  ///< of four_rows
   bool four_rows = false;
+  uint32_t halo = 0;  ///< pixels after each column, or each 32 pixels of ::w::128
 };
+
+using Pixels = TensorMap::Pixels;
+bool along_w(const TensorMap& m) {
+  return m.pixels == Pixels::Row || m.pixels == Pixels::Row128;
+}
+constexpr uint32_t pixels_before_halo = 32;  ///< of ::w::128
+constexpr uint32_t halo_bits = 11;           ///< in machine code
 
 Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int lane) {
   Request r;
@@ -34,8 +42,11 @@ Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int 
   if (r.map.rank() != d.rank)
     refuse("its rank is " + std::to_string(r.map.rank()) + ", the instruction's is " +
            std::to_string(d.rank));
-  if ((r.map.im2col != 0) != d.im2col)
-    refuse(d.im2col ? "it was not encoded for im2col mode" : "it was encoded for im2col mode");
+  if (r.map.pixels != d.pixels) {
+    constexpr const char* modes[] = {"tile", "im2col", "im2col::w", "im2col::w::128"};
+    refuse(std::string("it was encoded for ") + modes[static_cast<size_t>(r.map.pixels)] +
+           " mode, the instruction is of " + modes[static_cast<size_t>(d.pixels)] + " mode");
+  }
   const auto coordinate = [&](uint32_t k) {
     return static_cast<int32_t>(c.lanes<const uint32_t>(d.coordinates[k])[lane]);
   };
@@ -47,7 +58,24 @@ Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int 
              " rows; for four rows of a tensor, expected 1");
     for (uint32_t k = 0; k < r.rows.size(); ++k) r.rows[k] = coordinate(k + 1);
   }
-  const uint32_t offsets = d.im2col ? d.rank - 2 : 0;
+  if (along_w(r.map)) {
+    uint32_t both[2];  // halo, offset
+    for (uint32_t k = 0; k < 2; ++k)
+      both[k] = d.packed != place::none ? c.lanes<const uint32_t>(d.packed)[lane] >> (k ? halo_bits : 0)
+                                        : static_cast<uint16_t>(c.lanes<const uint32_t>(d.offsets[k])[lane]);
+    if (d.packed != place::none) {
+      both[0] &= (1u << halo_bits) - 1;
+      both[1] &= 31;
+    }
+    const uint32_t most_halo = r.map.pixels == Pixels::Row ? 512 : 32;
+    if (both[0] >= most_halo || both[1] >= 32)
+      refuse("the instruction has a halo of " + std::to_string(both[0]) + " and an offset of " +
+             std::to_string(both[1]) + ", expected less than " + std::to_string(most_halo) + " and 32");
+    r.halo = both[0];
+    r.offset[0] = both[1];
+    return r;
+  }
+  const uint32_t offsets = d.pixels == Pixels::All ? d.rank - 2 : 0;
   for (uint32_t k = 0; k < offsets; ++k) {
     if (d.packed != place::none) {
       const uint32_t bits = 16 / offsets;
@@ -61,10 +89,51 @@ Request read_request(Context& c, const TensorCopy& d, uint64_t map_address, int 
 
 uint32_t rows_of(const Request& r) {
   if (r.four_rows) return static_cast<uint32_t>(r.rows.size());
-  if (r.map.im2col) return r.map.box[1];
+  if (r.map.pixels == Pixels::Row128) return r.map.column() + r.map.column() / pixels_before_halo * r.halo;
+  if (r.map.im2col()) return r.map.column() + r.halo;
   uint32_t rows = 1;
   for (uint32_t d = 1; d < r.map.rank(); ++d) rows *= r.map.count(d);
   return rows;
+}
+
+/// The pixels of im2col::w and ::w::128: along W, then along W of the next image. Halos are the pixels that
+/// follow along W. Throws Fault where they leave the bounding box.
+template <class Row>
+void each_pixel_along_w(const Request& r, Row row) {
+  const TensorMap& m = r.map;
+  const uint32_t last = m.rank() - 1;
+  const int64_t first_w = m.lower[0] + r.offset[0],
+                last_w = static_cast<int64_t>(m.dim(1)) - 1 + m.upper[0] + r.offset[0];
+  std::array<int64_t, 5> at = r.start;
+  at[1] += r.offset[0];
+  uint32_t n = 0;
+  const auto pixel = [&](int64_t w) {
+    bool inside = true;
+    uint64_t address = m.address;
+    for (uint32_t d = 1; d <= last; ++d) {
+      const int64_t x = d == 1 ? w : at[d];
+      inside &= x >= 0 && x < static_cast<int64_t>(m.dim(d));
+      address += static_cast<uint64_t>(x) * m.strides[d - 1];
+    }
+    row(n++, inside ? address : 0);
+  };
+  const uint32_t group = m.pixels == Pixels::Row128 ? pixels_before_halo : m.column();
+  for (uint32_t i = 0; i < m.column(); ++i) {
+    pixel(at[1]);
+    if ((i + 1) % group == 0)
+      for (uint32_t k = 1; k <= r.halo; ++k) {
+        const int64_t w = at[1] + int64_t{k} * m.element_strides[1];
+        if (w > last_w)
+          throw Fault(
+              "invalid tensor map",
+              "a halo of im2col::w beyond the bounding box: which pixels it has is in no public text");
+        pixel(w);
+      }
+    at[1] += m.element_strides[1];
+    if (at[1] <= last_w) continue;
+    at[1] = first_w;
+    ++at[last];
+  }
 }
 
 /// Calls row(number, address) for each row of the box, in the order of shared memory. `address` is that of
@@ -72,10 +141,11 @@ uint32_t rows_of(const Request& r) {
 template <class Row>
 void each_row(const Request& r, Row row) {
   const TensorMap& m = r.map;
+  if (along_w(m)) return each_pixel_along_w(r, row);
   const uint32_t rank = m.rank();
   std::array<int64_t, 5> at = r.start;
   std::array<uint32_t, 5> step{};
-  if (m.im2col)
+  if (m.im2col())
     for (uint32_t d = 1; d + 1 < rank; ++d) at[d] += r.offset[d - 1];
   const uint32_t rows = rows_of(r);
   for (uint32_t n = 0; n < rows; ++n) {
@@ -89,7 +159,7 @@ void each_row(const Request& r, Row row) {
     row(n, inside ? address : 0);
     for (uint32_t d = 1; d < rank; ++d) {
       at[d] += m.element_strides[d];
-      if (!m.im2col) {
+      if (!m.im2col()) {
         if (++step[d] < m.count(d)) break;
         step[d] = 0;
         at[d] = r.start[d];
@@ -240,7 +310,7 @@ uint64_t first_address(const Request& r) {
   uint64_t address = m.address;
   for (uint32_t d = 0; d < m.rank(); ++d) {
     int64_t at = r.start[d];
-    if (m.im2col && d > 0 && d + 1 < m.rank()) at += r.offset[d - 1];
+    if (m.im2col() && d > 0 && d + 1 < m.rank()) at += r.offset[d - 1];
     at = std::clamp<int64_t>(at, 0, static_cast<int64_t>(m.dim(d)) - 1);
     address += d ? static_cast<uint64_t>(at) * m.strides[d - 1] : static_cast<uint64_t>(m.bytes_of(at));
   }

@@ -17,6 +17,7 @@ constexpr Bits im2col_flag{0x08, 0, 1}, rank_bits{0x08, 4, 3}, element_code_bits
     interleave_bits{0x08, 11, 2}, swizzle_bits{0x08, 13, 2}, fill_bits{0x08, 15, 1}, tf32_bit{0x08, 16, 1},
     atomicity_bits{0x08, 19, 3}, pixel_bits{0x3c, 0, 16};
 constexpr uint32_t dim_byte = 0x20, corner_byte = 0x40;
+constexpr Bits along_w_bits{0x4c, 0, 2};  // of im2col: 0 for all pixels, 1 for ::w, 2 for ::w::128
 /// A stride is stored in units of 16 bytes: its low word, and its upper bits, which share a word.
 constexpr Bits stride_low(uint32_t d) {
   return {0x0c + 4 * d, 0, 32};
@@ -71,7 +72,7 @@ std::array<std::byte, TensorMap::memory_bytes> TensorMap::packed() const {
   std::array<std::byte, memory_bytes> bytes{};
   std::byte* const to = bytes.data();
   std::memcpy(to, &address, sizeof address);
-  put(to, im2col_flag, im2col);
+  put(to, im2col_flag, im2col());
   put(to, rank_bits, rank_minus_one);
   put(to, element_code_bits, element_code(element));
   put(to, tf32_bit, is_tf32(element));
@@ -88,7 +89,8 @@ std::array<std::byte, TensorMap::memory_bytes> TensorMap::packed() const {
     put(to, stride_low(d), static_cast<uint32_t>(strides[d] >> 4));
     put(to, stride_high(d), static_cast<uint32_t>(strides[d] >> 36));
   }
-  if (im2col) put(to, pixel_bits, box[1]);
+  if (im2col()) put(to, pixel_bits, box[1]);
+  if (im2col()) put(to, along_w_bits, static_cast<uint32_t>(pixels) - 1);
   std::memcpy(to + corner_byte, lower, sizeof lower);
   std::memcpy(to + corner_byte + sizeof lower, upper, sizeof upper);
   return bytes;
@@ -97,7 +99,7 @@ std::array<std::byte, TensorMap::memory_bytes> TensorMap::packed() const {
 TensorMap TensorMap::unpacked(const std::byte* from) {
   TensorMap m;
   std::memcpy(&m.address, from, sizeof m.address);
-  m.im2col = static_cast<uint8_t>(get(from, im2col_flag));
+  if (get(from, im2col_flag)) m.pixels = static_cast<Pixels>(get(from, along_w_bits) % 3 + 1);
   m.rank_minus_one = static_cast<uint8_t>(get(from, rank_bits));
   m.element = element_of(get(from, element_code_bits), get(from, tf32_bit) != 0);
   m.interleave = static_cast<uint8_t>(get(from, interleave_bits));
@@ -111,7 +113,7 @@ TensorMap TensorMap::unpacked(const std::byte* from) {
   }
   for (uint32_t d = 0; d < 4; ++d)
     m.strides[d] = (get(from, stride_low(d)) | uint64_t{get(from, stride_high(d))} << 32) << 4;
-  if (m.im2col) m.box[1] = static_cast<uint16_t>(get(from, pixel_bits));
+  if (m.im2col()) m.box[1] = static_cast<uint16_t>(get(from, pixel_bits));
   std::memcpy(m.lower, from + corner_byte, sizeof m.lower);
   std::memcpy(m.upper, from + corner_byte + sizeof m.lower, sizeof m.upper);
   return m;
@@ -164,7 +166,7 @@ Type TensorMap::type() const {
 }
 
 std::string TensorMap::fault() const {
-  if (rank() > 5 || (im2col && rank() < 3)) return "its rank is " + std::to_string(rank());
+  if (rank() > 5 || (im2col() && rank() < 3)) return "its rank is " + std::to_string(rank());
   if (element >= Element::Unknown) return "its element type is unknown";
   if (interleave) return "interleaved layouts are not supported";
   if (swizzle > Swizzle::B128) return "its swizzle mode is not supported";
@@ -178,9 +180,9 @@ std::string TensorMap::fault() const {
     return "padded elements have no swizzle, or one of 128 bytes that keeps 16 or 32 together";
   if (fill > Fill::Nan) return "its fill mode is unknown";
   if (address % 16) return "its address is not a multiple of 16";
-  const uint32_t boxed = im2col ? 2 : rank();
+  const uint32_t boxed = im2col() ? 2 : rank();
   for (uint32_t d = 0; d < boxed; ++d)
-    if (box[d] == 0 || (!(im2col && d == 1) && box[d] > 256))
+    if (box[d] == 0 || (!(im2col() && d == 1) && box[d] > 256))
       return "its box has " + std::to_string(box[d]) + " elements along dimension " + std::to_string(d);
   for (uint32_t d = 1; d < rank(); ++d) {
     if (element_strides[d] == 0 || element_strides[d] > 8)
@@ -203,8 +205,8 @@ std::string TensorMap::fault() const {
   if (row_bytes() % 16)
     return "its box has rows of " + std::to_string(row_bytes()) + " bytes, which is no multiple of 16";
   uint64_t bytes = pitch();
-  if (im2col) bytes *= box[1];
-  for (uint32_t d = 1; d < rank() && !im2col; ++d) bytes *= count(d);
+  if (im2col()) bytes *= column();
+  for (uint32_t d = 1; d < rank() && !im2col(); ++d) bytes *= count(d);
   if (bytes > 1u << 20) return "its box has " + std::to_string(bytes) + " bytes, more than shared memory";
   if (shared_row_bytes() > pitch())
     return "its box has rows of " + std::to_string(shared_row_bytes()) +
@@ -217,7 +219,7 @@ TensorMap encode_tensor_map(const TensorMapParameters& p) {
   const size_t rank = p.dims.size();
   if (rank < 1 || rank > 5) refuse("a rank of " + std::to_string(rank));
   if (p.strides.size() != rank - 1 || p.element_strides.size() != rank ||
-      p.box.size() != (p.im2col ? 2 : rank))
+      p.box.size() != (p.pixels != TensorMap::Pixels::None ? 2 : rank))
     refuse("dimensions, strides and box do not have the same rank");
   // In the order of CUtensorMapDataType.
   constexpr Element elements[] = {
@@ -254,12 +256,13 @@ TensorMap encode_tensor_map(const TensorMapParameters& p) {
   m.fill = static_cast<TensorMap::Fill>(p.fill);
   const bool floating = m.element >= Element::F16 && m.element <= Element::TF32Ftz;
   if (m.fill == TensorMap::Fill::Nan && !floating) refuse("NaN fills floating-point tensors only");
-  if (p.im2col) {
-    m.im2col = 1;
-    if (rank < 3 || p.lower.size() != rank - 2 || p.upper.size() != rank - 2)
-      refuse("an im2col map of rank 3 to 5 has corners of one to three dimensions");
+  m.pixels = p.pixels;
+  if (m.im2col()) {
+    const size_t corners = p.pixels == TensorMap::Pixels::All ? rank - 2 : 1;
+    if (rank < 3 || p.lower.size() != corners || p.upper.size() != corners)
+      refuse("an im2col map of rank 3 to 5 has corners of one to three dimensions, along W of one");
     constexpr int32_t limits[] = {32768, 128, 16};
-    for (size_t d = 0; d + 2 < rank; ++d) {
+    for (size_t d = 0; d < corners; ++d) {
       const int32_t limit = limits[rank - 3];
       if (p.lower[d] < -limit || p.lower[d] >= limit || p.upper[d] < -limit || p.upper[d] >= limit)
         refuse("a corner is out of range");

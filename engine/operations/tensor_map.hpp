@@ -19,6 +19,9 @@ struct TensorMap {
   /// exchanges the halves of 16 bytes, in every other line of 128 bytes.
   enum class Atomicity : uint8_t { B16, B32, B32Flip8, B64 };
   enum class Fill : uint8_t { Zero, Nan };
+  /// How pixels are unrolled to a column: not, in all of their dimensions (im2col), along W alone (::w), or
+  /// 128 along W (::w::128).
+  enum class Pixels : uint8_t { None, All, Row, Row128 };
   /// In PTX's numbering (tensormap.replace.elemtype). The last three are of sm_100: 16 elements of 4 bits,
   /// and of 4 and 6 bits that begin a line of 16 bytes of shared memory.
   enum class Element : uint8_t {
@@ -52,7 +55,7 @@ struct TensorMap {
   Swizzle swizzle = Swizzle::None;
   Atomicity atomicity = Atomicity::B16;
   Fill fill = Fill::Zero;
-  uint8_t im2col = 0;
+  Pixels pixels = Pixels::None;
   int16_t lower[3] = {}, upper[3] = {};  ///< im2col: corners of the pixels' bounding box, in W, H and D
 
   /// In memory, fields lie where ptxas for sm_90 writes them. Those that code does not write, for im2col,
@@ -60,6 +63,9 @@ struct TensorMap {
   std::array<std::byte, memory_bytes> packed() const;
   static TensorMap unpacked(const std::byte* from);
 
+  bool im2col() const { return pixels != Pixels::None; }
+  /// Pixels in a column, without those of halos.
+  uint32_t column() const { return pixels == Pixels::Row128 ? 128 : box[1]; }
   uint32_t rank() const { return rank_minus_one + 1u; }
   uint64_t dim(uint32_t d) const { return dims[d] ? dims[d] : uint64_t{1} << 32; }
   uint32_t element_bits() const;
@@ -100,10 +106,11 @@ struct TensorMapParameters {
   std::vector<uint32_t> box;            ///< for im2col: {channels per pixel, pixels per column}
   std::vector<uint32_t> element_strides;
   uint32_t interleave = 0, swizzle = 0, fill = 0;
-  bool im2col = false;
-  std::vector<int32_t> lower, upper;  ///< for im2col: W, H, D
+  TensorMap::Pixels pixels = TensorMap::Pixels::None;
+  std::vector<int32_t> lower, upper;  ///< for im2col: W, H, D; W alone where pixels are along W
 };
-/// cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col. Throws std::invalid_argument.
+/// cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide. Throws
+/// std::invalid_argument.
 TensorMap encode_tensor_map(const TensorMapParameters& parameters);
 
 }  // namespace simt::functional

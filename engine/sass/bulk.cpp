@@ -125,9 +125,9 @@ void translate_bulk_prefetch(Translation& t) {
 
 namespace {
 
-/// UTMALDG.rank[.IM2COL][.MULTICAST] [to], [map] [, a]; UTMASTG, UTMAREDG.rank[.IM2COL][.operation] [from],
-/// [map]; UTMAPF.L2.rank[.IM2COL] [coordinates], [map] [, a]. The registers from that of the first operand on
-/// hold the address in shared memory, for loads that of the mbarrier, and the coordinates.
+/// UTMALDG.rank[.IM2COL|.W|.W128][.MULTICAST] [to], [map] [, a]; UTMASTG, UTMAREDG.rank[.IM2COL][.operation]
+/// [from], [map]; UTMAPF.L2.rank[.IM2COL] [coordinates], [map] [, a]. The registers from that of the first
+/// operand on hold the address in shared memory, for loads that of the mbarrier, and the coordinates.
 void tensor_copy(Translation& t, TensorCopy::Move move) {
   using Move = TensorCopy::Move;
   TensorCopy d;
@@ -135,8 +135,11 @@ void tensor_copy(Translation& t, TensorCopy::Move move) {
   if (d.move == Move::Prefetch) t.take("L2");
   d.rank = static_cast<uint32_t>(t.take_one_of({"1D", "2D", "3D", "4D", "5D"}) + 1);
   if (d.rank == 0) t.unsupported("its rank is missing");
-  d.im2col = t.take("IM2COL");
-  if (d.im2col && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
+  using Pixels = functional::TensorMap::Pixels;
+  static constexpr Pixels modes[] = {Pixels::All, Pixels::Row, Pixels::Row128};
+  const int mode = t.take_one_of({"IM2COL", "W", "W128"});
+  if (mode >= 0) d.pixels = modes[mode];
+  if (mode >= 0 && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
   d.multicast = d.move == Move::Load && t.take("MULTICAST");
   if (d.move == Move::Reduce) {
     d.operation = take_operation(t);

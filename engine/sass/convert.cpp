@@ -1,5 +1,6 @@
 /// Conversions between numbers: F2I, I2F, F2F, FRND and their packed forms.
 #include "operations/conversion.hpp"
+#include "operations/small_conversions.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
 #include "sass/rows.hpp"
@@ -229,6 +230,79 @@ void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
   if (to_f8) pack(t, to, upper, pair);
 }
 
+/// The names of formats of pairs in machine code, and in PTX.
+struct PairFormat {
+  std::string_view code, name;
+};
+constexpr PairFormat pair_formats[] = {{"E2M1", "e2m1x2"}, {"E2M3", "e2m3x2"}, {"E3M2", "e3m2x2"},
+                                       {"E8", "ue8m0x2"},  {"E4M3", "e4m3x2"}, {"E5M2", "e5m2x2"},
+                                       {"BF16", "bf16x2"}, {"F16", "f16x2"},   {"F32", "f32"}};
+
+/// Whether a conversion is of 4 or 6 bits, of scale factors, or between f8 and bf16.
+bool is_small(const Translation& t) {
+  const auto has = [&](std::string_view name) { return t.has(name); };
+  return has("E2M1") || has("E2M3") || has("E3M2") || has("E8") ||
+         (has("BF16") && (has("E4M3") || has("E5M2")));
+}
+
+/// F2FP[.SATFINITE][.RELU].small.F32.PACK_AB_MERGE_C[.rounding] d, a, b, c; .small.F16.UNPACK_B_MERGE_C d, a,
+/// c; .half.small.UNPACK_B d, a [, s]: s is the pair of scale factors.
+void convert_small(Translation& t, bool relu) {
+  const bool finite = t.take("SATFINITE");
+  std::string_view names[2];
+  for (std::string_view& name : names) {
+    const int index = t.take_next_of({"E2M1", "E2M3", "E3M2", "E8", "E4M3", "E5M2", "BF16", "F16", "F32"});
+    if (index < 0) t.unsupported("its types");
+    name = pair_formats[index].name;
+  }
+  const int form = t.take_one_of({"PACK_AB_MERGE_C", "UNPACK_B_MERGE_C", "UNPACK_B"});
+  const int rounding = t.take_one_of({"RN", "RZ", "RP"}, 0);
+  functional::SmallConversion conversion{names[0], names[1]};
+  const bool scales = conversion.to == "ue8m0x2", to_bf16 = form == 2 && conversion.to == "bf16x2";
+  if (form < 0 || (rounding != 0) != scales) t.unsupported("this form");
+  conversion.up = rounding == 2;
+  const Place to = t.destination(0);
+  Place a = number_source(t, 1, form == 0 ? Type::F32 : form == 1 ? Type::F16x2 : Type::E4M3x2);
+  Place b = form == 0 ? number_source(t, 2, Type::F32) : place::none;
+  if (to_bf16 && t.operand_count() > 2) b = number_source(t, 2, Type::E4M3x2);
+  // The half of a number is an operand of its own.
+  if (to_bf16 && t.operand_count() > 3 && t.operand(3).text != "H0") t.unsupported("its last operand");
+  if (form == 1 && !scales) {
+    Place halves[2];
+    for (uint32_t k = 0; k < 2; ++k) {
+      halves[k] = t.scratch(1);
+      Op& op = t.emit(functional::half_of_pair(conversion.from == "bf16x2"));
+      op.destination = halves[k];
+      op.a = a;
+      op.immediate = 1 - k;
+    }
+    a = halves[0];
+    b = halves[1];
+    conversion.from = "f32";
+  }
+  const bool merges = form != 2;
+  const Place upper = merges ? t.source(form == 0 ? 3 : 2) : place::none;
+  // Pairs of 4 bits fill a byte: what is above it with an operand to merge is not known.
+  if (conversion.to == "e2m1x2" && !t.operand(form == 0 ? 3 : 2).is_zero())
+    t.unsupported("an operand to merge");
+  const Place pair = merges ? t.scratch(1) : to;
+  if (conversion.to == "e4m3x2" || conversion.to == "e5m2x2") {
+    Conversion f8{conversion.to == "e4m3x2" ? Type::E4M3x2 : Type::E5M2x2, Type::F32, {}};
+    f8.modes.finite = finite;
+    f8.modes.relu = relu;
+    emit_conversion(t, f8, pair, a).b = b;
+  } else {
+    const Handler run = functional::small_conversion(conversion);
+    if (!run) t.unsupported("its types");
+    Op& op = t.emit(run);
+    op.destination = pair;
+    op.a = a;
+    op.b = b;
+    op.immediate = scales ? finite : relu + (to_bf16 && finite ? 2 : 0);
+  }
+  if (merges) pack(t, to, upper, pair);
+}
+
 }  // namespace
 
 /// F2FP[.SATFINITE][.RELU].type[.F32].PACK_AB[.rounding] d, a, b: two numbers rounded to a half-precision
@@ -238,6 +312,7 @@ void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
 void translate_f2fp(Translation& t) {
   Conversion conversion;
   conversion.modes.relu = t.take("RELU");
+  if (is_small(t)) return convert_small(t, conversion.modes.relu);
   if (t.take("TF32")) {
     if (!t.take("F32") || !t.take("PACK_B")) t.unsupported("this form");
     conversion.to = Type::TF32;

@@ -1,4 +1,5 @@
 /// f32 arithmetic, comparison and the special functions.
+#include "operations/conversion.hpp"
 #include "operations/float_operations.hpp"
 #include "operations/special_functions.hpp"
 #include "sass/comparisons.hpp"
@@ -9,6 +10,7 @@
 namespace simt::sass {
 
 using functional::Clamp;
+using ptx::Type;
 namespace operations = functional::float_operations;
 
 namespace {
@@ -129,6 +131,22 @@ void translate_pair_arithmetic(Translation& t) {
   if (overwritten) emit_arithmetic<F, sources>(t, modes, to, low);
 }
 
+/// FHADD, FHFMA: the last source is f32, the others are halves of registers, of f16 or bf16.
+template <class F, uint32_t sources>
+void translate_mixed_arithmetic(Translation& t) {
+  const Type half = t.take("BF16") ? Type::BF16 : Type::F16;
+  const FloatModes modes = take_float_modes(t);
+  const Place to = t.destination(0);
+  FloatDetail d;
+  for (uint32_t k = 0; k + 1 < sources; ++k) {
+    const Place number = number_source(t, 1 + k, half), wide = t.scratch(1);
+    functional::emit_conversion(t, {Type::F32, half, {}}, wide, number);
+    d.sources[k].place = wide;
+  }
+  d.sources[sources - 1] = FloatSource(t, sources);
+  emit_arithmetic<F, sources>(t, modes, to, d);
+}
+
 struct ScaledProductDetail : FloatDetail {
   double factor = 1;
 };
@@ -183,6 +201,12 @@ void translate_fmul(Translation& t) {
 }
 void translate_ffma(Translation& t) {
   translate_arithmetic<operations::Fma, 3>(t);
+}
+void translate_fhadd(Translation& t) {
+  translate_mixed_arithmetic<operations::Add, 2>(t);
+}
+void translate_fhfma(Translation& t) {
+  translate_mixed_arithmetic<operations::Fma, 3>(t);
 }
 void translate_fadd2(Translation& t) {
   translate_pair_arithmetic<operations::Add, 2>(t);

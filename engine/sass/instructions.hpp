@@ -21,8 +21,8 @@ Semantics translate_mov, translate_s2r, translate_cs2r, translate_r2ur, translat
     translate_bmov;
 // float.cpp
 Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, translate_fset, translate_fsel,
-    translate_fmnmx, translate_fmnmx3, translate_fadd2, translate_fmul2, translate_ffma2, translate_mufu,
-    translate_fchk;
+    translate_fmnmx, translate_fmnmx3, translate_fhadd, translate_fhfma, translate_fadd2, translate_fmul2,
+    translate_ffma2, translate_mufu, translate_fchk;
 // double.cpp
 Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp;
 // convert.cpp

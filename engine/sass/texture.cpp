@@ -117,7 +117,10 @@ void fetch(Translation& t, Fetch kind) {
   const int level = t.take_one_of({"LL", "LZ"});
   if (level == 0) d.level_from = Level::Given;
   if (gradients) d.level_from = Level::Gradients;
-  if (!gathers && !gradients && level < 0) t.unsupported("derivatives of neighbouring threads");
+  // From sm_120 on, ptxas makes TEX of PTX's `tex` without a level, which is that of level 0.
+  constexpr uint32_t first_of_base_level = 120;
+  if (!gathers && !gradients && level < 0 && t.sm() < first_of_base_level)
+    t.unsupported("derivatives of neighbouring threads");
   const bool has_offsets = t.take("AOFFI");
   d.integer_coordinates = kind == Fetch::Texel;
 

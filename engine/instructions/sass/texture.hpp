@@ -12,7 +12,7 @@ inline constexpr OpcodeRow sass_texture_rows[] = {
     {"TEX",
      {{Kepler, Texture}},
      Energy::Texture,
-     "[.SCR].{LL,LZ}[.AOFFI] [p,]d,d,a,a,handle,geometry[,n]",
+     "[.SCR][.LL,.LZ][.AOFFI] [p,]d,d,a,a,handle,geometry[,n]",
      sass::translate_sample},
     {"TLD",
      {{Kepler, Texture}},

@@ -1,5 +1,6 @@
 /// cvt: between all types.
 #include <algorithm>
+#include <array>
 
 #include "machine/lanes.hpp"
 #include "operations/conversion.hpp"
@@ -136,10 +137,25 @@ void check_rounding(Translation& t, const Conversion& conversion, bool integral,
 
 constexpr std::string_view small_formats[] = {"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"};
 
-/// Whether a modifier is a pair of numbers of less than 8 bits, or of scale factors.
-bool has_small_format(const Translation& t) {
-  return std::ranges::any_of(small_formats,
-                             [&](std::string_view format) { return t.mnemonic().has(format); });
+/// Whether a modifier is a pair of numbers of less than 8 bits, or of scale factors; or f8 becomes bf16, or
+/// bf16 f8.
+bool is_small(const Translation& t) {
+  const auto has = [&](std::string_view format) { return t.mnemonic().has(format); };
+  return std::ranges::any_of(small_formats, has) || (has("bf16x2") && (has("e4m3x2") || has("e5m2x2")));
+}
+
+/// The halves of operand 1 as f32: upper, lower.
+std::array<Place, 2> take_halves(Translation& t, bool bfloat) {
+  const Place pair = t.source(1, Type::B32);
+  std::array<Place, 2> halves;
+  for (uint32_t k = 0; k < 2; ++k) {
+    halves[k] = t.scratch(4);
+    Op& op = t.emit(half_of_pair(bfloat));
+    op.destination = halves[k];
+    op.a = pair;
+    op.immediate = 1 - k;
+  }
+  return halves;
 }
 
 void translate_small(Translation& t) {
@@ -151,29 +167,48 @@ void translate_small(Translation& t) {
   }
   const int rounding = t.take_one_of({"rn", "rz", "rp"});
   const bool finite = t.take("satfinite"), relu = t.take("relu"), scales = conversion.to == "ue8m0x2";
+  const bool scaled = t.take("scaled::n2::ue8m0"), to_bf16 = conversion.to == "bf16x2";
   if (scales ? rounding < 1 : rounding != 0) t.unsupported("this rounding");
-  const bool narrows = scales || conversion.from == "f32";
-  if (narrows && !scales && !finite) t.unsupported("conversions to 4 and 6 bits need .satfinite");
+  const bool to_f8 = conversion.to == "e4m3x2" || conversion.to == "e5m2x2";
+  const bool halves = !scales && (conversion.from == "f16x2" || conversion.from == "bf16x2");
+  const bool narrows = scales || halves || conversion.from == "f32";
+  if (narrows && !scales && !finite) t.unsupported("conversions to 4, 6 and 8 bits need .satfinite");
+  if (scaled && (!to_bf16 || conversion.from == "ue8m0x2")) t.unsupported("scale factors are for .bf16x2");
   conversion.up = rounding == 2;
+  std::array<Place, 2> numbers{place::none, place::none};
+  if (halves) {
+    numbers = take_halves(t, conversion.from == "bf16x2");
+    conversion.from = "f32";
+  }
+  if (to_f8) {
+    Conversion f8{conversion.to == "e4m3x2" ? Type::E4M3x2 : Type::E5M2x2, Type::F32, {}};
+    f8.modes.finite = finite;
+    f8.modes.relu = relu;
+    emit_conversion(t, f8, t.destination(0, f8.to), numbers[0]).b = numbers[1];
+    return;
+  }
   const Handler run = small_conversion(conversion);
-  if (!run || (!narrows && finite) || (scales && relu)) t.unsupported("these types");
+  if (!run || (!narrows && !to_bf16 && finite) || (scales && relu)) t.unsupported("these types");
   uint32_t bytes = 0;
   const Place to = t.destination_of_any_size(t.operand(0), Type::B32, bytes);
-  const bool two = conversion.from == "f32";
-  const Place a = two ? t.source(1, Type::F32) : t.source_of_any_size(t.operand(1), Type::B32, bytes);
-  const Place b = two ? t.source(2, Type::F32) : place::none;
+  if (!halves && conversion.from == "f32") {
+    numbers = {t.source(1, Type::F32), t.source(2, Type::F32)};
+  } else if (!halves) {
+    numbers[0] = t.source_of_any_size(t.operand(1), Type::B32, bytes);
+    if (scaled) numbers[1] = t.source(2, Type::B16);
+  }
   Op& op = t.emit(run);
   op.destination = to;
-  op.a = a;
-  op.b = b;
-  op.immediate = scales ? finite : relu;
+  op.a = numbers[0];
+  op.b = numbers[1];
+  op.immediate = scales ? finite : relu + (to_bf16 && finite ? 2 : 0);
 }
 
 }  // namespace
 
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
-  if (has_small_format(t) && !t.mnemonic().has("rs")) return translate_small(t);
+  if (is_small(t) && !t.mnemonic().has("rs")) return translate_small(t);
   if (t.take("rs")) t.unsupported("stochastic rounding (sm_100) is not executed");
   Conversion conversion;
   ConversionModes& modes = conversion.modes;

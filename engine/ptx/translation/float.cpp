@@ -1,6 +1,7 @@
 /// Floating-point arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, min, max, abs, neg, copysign, testp.
 #include <array>
 
+#include "operations/conversion.hpp"
 #include "operations/float_operations.hpp"
 #include "ptx/translation/arithmetic.hpp"
 #include "ptx/translation/instructions.hpp"
@@ -287,12 +288,40 @@ Mode take_mode(Translation& t) {
   return mode;
 }
 
+/// The last source is f32, the others are of half precision, which f32 holds.
+template <class F, uint32_t sources>
+void translate_mixed(Translation& t, const Mode& mode, Type half) {
+  if (mode.ftz || mode.clamp == Clamp::Relu) t.unsupported(".ftz and .relu with two types");
+  const Handler handler = rounding_handler<F>(t, Type::F32, mode);
+  std::array<Place, 3> from{place::none, place::none, place::none};
+  for (uint32_t k = 0; k < sources; ++k) {
+    if (k + 1 == sources) {
+      from[k] = t.source(1 + k, Type::F32);
+      continue;
+    }
+    const Place number = t.source(1 + k, half);
+    from[k] = t.scratch(4);
+    emit_conversion(t, {Type::F32, half, {}}, from[k], number);
+  }
+  const Place to = t.destination(0, Type::F32);
+  Op& op = t.emit(handler);
+  op.destination = to;
+  op.a = from[0];
+  op.b = from[1];
+  op.c = from[2];
+  op.immediate = mode.direction;
+}
+
 /// add, sub, mul, fma.
 template <class F, uint32_t sources, class F16 = F, class B = F16>
 void translate_rounded(Translation& t) {
   const Mode mode = take_mode(t);
   const bool oob = t.take("oob");
   const Type type = take_float_type(t, true);
+  if constexpr (!std::is_same_v<F, Mul>) {
+    const int half = type == Type::F32 ? t.take_one_of({"f16", "bf16"}) : -1;
+    if (half >= 0) return translate_mixed<F, sources>(t, mode, half == 0 ? Type::F16 : Type::BF16);
+  }
   if (oob) {
     if (sources != 3 || !is_half(type) || mode.ftz || mode.clamp == Clamp::Sat) t.unsupported(".oob");
     const bool packed = type == Type::F16x2 || type == Type::BF16x2;

@@ -51,7 +51,8 @@ void emit_no_cta(Translation& t, const ptx::Operand& to) {
 
 void translate_try_cancel(Translation& t) {
   t.take("try_cancel");
-  if (!t.take("async") || !t.take("shared::cta")) t.unsupported("`.async.shared::cta` is missing");
+  if (!t.take("async")) t.unsupported("`.async` is missing");
+  t.take("shared::cta");
   if (!t.take("mbarrier::complete_tx::bytes")) t.unsupported("the completion mechanism is missing");
   CancelDetail d;
   d.everywhere = t.take("multicast::cluster::all");

@@ -128,8 +128,12 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
   d.four_rows = gathers || scatters;
   if (d.four_rows && d.rank != 2) t.unsupported("four rows are those of two dimensions");
   d.pair = t.take_one_of({"cta_group::1", "cta_group::2"}) == 1;
-  d.im2col = t.take_one_of({"im2col", "im2col_no_offs"}) >= 0;
-  if (d.im2col && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
+  using Pixels = TensorMap::Pixels;
+  static constexpr Pixels modes[] = {Pixels::All, Pixels::All, Pixels::Row, Pixels::Row128};
+  const int mode = t.take_one_of({"im2col", "im2col_no_offs", "im2col::w", "im2col::w::128"});
+  if (mode >= 0) d.pixels = modes[mode];
+  const bool along_w = mode >= 2;
+  if (mode >= 0 && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
   uint32_t next = 0;
   if (prefetches) {
     d.move = TensorCopy::Move::Prefetch;
@@ -157,10 +161,13 @@ void translate_bulk_tensor(Translation& t, bool reduces, bool prefetches) {
       d.shared = memory_address(t, next++);
     }
   }
-  if (d.im2col && (d.move == TensorCopy::Move::Load || prefetches)) {
+  const bool has_offsets = d.move == TensorCopy::Move::Load || prefetches;
+  if (along_w && !has_offsets) t.unsupported("only loads have im2col::w");
+  if (mode >= 0 && has_offsets) {
     const ptx::Operand& offsets = t.operand(next++);
-    if (offsets.kind != OperandKind::Vector && d.rank != 3) t.unsupported("im2col offsets are missing");
-    for (uint32_t k = 0; k + 2 < d.rank; ++k)
+    const uint32_t count = along_w ? 2 : d.rank - 2;
+    if (offsets.kind != OperandKind::Vector && count != 1) t.unsupported("im2col offsets are missing");
+    for (uint32_t k = 0; k < count; ++k)
       d.offsets[k] = t.source(offsets.kind == OperandKind::Vector ? t.part(offsets, k) : offsets, Type::B16);
   }
   d.multicast = d.move == TensorCopy::Move::Load && t.take("multicast::cluster");

@@ -61,6 +61,8 @@ uint32_t take_move_shape(Translation& t, TensorMoveDetail& d) {
 void translate_move(Translation& t, bool loads) {
   t.take(loads ? "ld" : "st");
   const bool reduces = loads && t.take("red");
+  if (reduces && t.module().target == 100)
+    t.unsupported("sm_100 has no tcgen05.ld.red; sm_103 and sm_110 have");
   take_aligned(t);
   TensorMoveDetail d;
   const uint32_t count = take_move_shape(t, d);

@@ -297,9 +297,9 @@ class Recorder:
     @property
     def counts(self) -> simt._engine.TraceCounts: ...
 
-def encode_tensor_map(type: int, address: int, dims: Sequence[int], strides: Sequence[int], box: Sequence[int], element_strides: Sequence[int], interleave: int = 0, swizzle: int = 0, fill: int = 0, corners: tuple[Sequence[int], Sequence[int]] | None = None) -> bytes:
+def encode_tensor_map(type: int, address: int, dims: Sequence[int], strides: Sequence[int], box: Sequence[int], element_strides: Sequence[int], interleave: int = 0, swizzle: int = 0, fill: int = 0, corners: tuple[Sequence[int], Sequence[int]] | None = None, along_w: bool = False, of_128: bool = False) -> bytes:
     """
-    The 128 bytes of a tensor map, from what cuTensorMapEncodeTiled takes, in its order and numbering: dims and box in elements, strides in bytes, the innermost dimension first. With `corners`, the lower and upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). Raises ValueError.
+    The 128 bytes of a tensor map, from what cuTensorMapEncodeTiled takes, in its order and numbering: dims and box in elements, strides in bytes, the innermost dimension first. With `corners`, the lower and upper ones, as cuTensorMapEncodeIm2col; box is then (channels per pixel, pixels per column). With `along_w`, as cuTensorMapEncodeIm2colWide, with corners along W alone; of_128: in its mode W128. Raises ValueError.
     """
 
 def encode_texture(kind: str, fields: simt.engine_types.TextureFields) -> bytes:
