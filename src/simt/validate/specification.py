@@ -222,7 +222,7 @@ def mean_error(comparisons: Iterable[SpecComparison]) -> float | None:
 
 
 @dataclass(frozen=True)
-class Origins:
+class SpecOrigins:
     """How many values of a specification are known from where.
 
     published: follow from what is published of this GPU, or of one with its chip or SM.
@@ -244,7 +244,7 @@ class Origins:
         )
 
 
-def origins(gpu: str) -> Origins:
+def origins(gpu: str) -> SpecOrigins:
     """Counts the values of a shipped specification by their sources."""
     found: Counter[str] = Counter()
     for source in load_spec(gpu).sources.values():
@@ -256,7 +256,7 @@ def origins(gpu: str) -> Origins:
             found["general"] += 1
         else:
             found["published" if re.search(r"\[[PRCD]\]|fitted to", source) else "assumed"] += 1
-    return Origins(*(found[field.name] for field in fields(Origins)))
+    return SpecOrigins(*(found[field.name] for field in fields(SpecOrigins)))
 
 
 def to_json(comparisons: dict[str, list[SpecComparison]]) -> str:
