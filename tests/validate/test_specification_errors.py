@@ -18,6 +18,7 @@ from simt.validate.specification import (
     SpecComparison,
     compare,
     mean_error,
+    origins,
     published_gpus,
     published_values,
     to_json,
@@ -69,6 +70,18 @@ def test_every_published_value_can_be_simulated_and_names_its_source() -> None:
                 assert v.unit in UNITS[every[v.benchmark].unit], v
                 assert every[v.benchmark].sm_version <= load_spec(gpu).sm_version
             assert (v.bytes is not None) == (v.benchmark == "l2_load_latency"), v
+
+
+def test_values_of_a_specification_are_counted_by_origin() -> None:
+    for gpu in available():
+        counted = origins(gpu)
+        assert counted.published + counted.general + counted.others + counted.assumed == len(
+            load_spec(gpu).sources
+        )
+    b200, sources = origins("b200"), load_spec("b200").sources
+    assert b200.others == sum(source.startswith("as ") for source in sources.values()) > 100
+    assert b200.published >= 20
+    assert sources["sm.tensor_memory_latency"].startswith("unknown")
 
 
 def test_of_some_gpus_nothing_is_known() -> None:

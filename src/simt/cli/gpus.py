@@ -169,7 +169,7 @@ def errors(
     from simt.progress import reporting
     from simt.run.overrides import override_texts
     from simt.validate.specification import compare as compare_published
-    from simt.validate.specification import mean_error, published_gpus, to_json
+    from simt.validate.specification import mean_error, origins, published_gpus, to_json
     from simt.validate.whole_programs import recorded
 
     whole: dict[str, list[str]] = {}
@@ -209,6 +209,7 @@ def errors(
         )
         for text in whole.get(name, ["unknown"]):
             typer.echo(f"{name}: whole programs: {text}")
+        typer.echo(f"{name}: {origins(name)}")
 
 
 @app.command(epilog=NEW_EXAMPLES)

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ import numpy as np
 from simt.errors import SimtError
 from simt.names import listed
 from simt.progress import Progress
+from simt.spec import load_spec
 from simt.validate.device import Device, SimulatedDevice
 from simt.validate.microbenchmark import microbenchmarks, run_microbenchmarks
 from simt.validate.microbenchmarks.chases import (
@@ -216,6 +219,44 @@ def mean_error(comparisons: Iterable[SpecComparison]) -> float | None:
     """Mean of the absolute errors against the references; None without any."""
     errors = [abs(c.error) for c in comparisons if c.reference]
     return sum(errors) / len(errors) if errors else None
+
+
+@dataclass(frozen=True)
+class SpecOrigins:
+    """How many values of a specification are known from where.
+
+    published: follow from what is published of this GPU, or of one with its chip or SM.
+    general: general knowledge of this GPU, such as a data sheet.
+    others: of another GPU's specification, whose sources say more.
+    assumed: assumed, unknown, or of another simulator's configuration.
+    """
+
+    published: int
+    general: int
+    others: int
+    assumed: int
+
+    def __str__(self) -> str:
+        every = self.published + self.general + self.others + self.assumed
+        return (
+            f"of {every} values, {self.published} follow from published ones, {self.general} are general "
+            f"knowledge, {self.others} another GPU's, {self.assumed} assumed, unknown or another simulator's"
+        )
+
+
+def origins(gpu: str) -> SpecOrigins:
+    """Counts the values of a shipped specification by their sources."""
+    found: Counter[str] = Counter()
+    for source in load_spec(gpu).sources.values():
+        if source.startswith("as "):
+            found["others"] += 1
+        elif source.startswith(("assumed", "unknown", "not given")):
+            found["assumed"] += 1
+        elif "[K]" in source:
+            found["general"] += 1
+        else:
+            found["published" if re.search(r"\[[PRCD]\]|fitted to", source) else "assumed"] += 1
+    return SpecOrigins(*(found[field.name] for field in fields(SpecOrigins)))
 
 
 def to_json(comparisons: dict[str, list[SpecComparison]]) -> str:
