@@ -19,8 +19,8 @@ case of n + 1, and that by about as much as these are above the ones before."""
 
 
 def half_width(kind: str, whole: bool) -> float:
-    """Relative half width of a launch's interval, from the errors of held-out launches of kernels with a loop,
-    or of those without one. LEAST for a launch that is simulated whole."""
+    """Relative half width of a launch's interval, from the errors of held-out launches of kernels with a
+    loop, or of those without one. LEAST for a launch that is simulated whole."""
     return LEAST if whole else width_of(_errors()[kind in LOOPS])
 
 
