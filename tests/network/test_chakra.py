@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from simt.network import OperatorTime, Prediction, architecture
+from simt.errors import SimtError
+from simt.network import OperatorTime, Prediction, architecture, read_trace
 from simt.network.chakra import launches, trace
 from simt.spec import load_spec
 
@@ -106,3 +108,67 @@ def test_nodes_are_a_chain_in_whole_microseconds() -> None:
 def test_it_is_written(tmp_path: Path) -> None:
     prediction(1).write_chakra(tmp_path / "rank.0.et")
     assert (tmp_path / "rank.0.et").read_bytes() == trace(prediction(1))
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    found = prediction(3)
+    found.write_chakra(tmp_path / "rank.0.et")
+    nodes = read_trace(tmp_path / "rank.0.et")
+    assert [node.name for node in nodes] == [name for name, _, _ in launches(found)]
+    assert {node.kind for node in nodes} == {"COMP_NODE"}
+    assert nodes[0].data == () and nodes[5].data == (5,)
+    assert nodes[5].attributes == {"is_cpu_op": False, "num_ops": 1_000_000, "tensor_size": 300}
+    assert nodes[-1].start + nodes[-1].duration == round(found.seconds.value * 1e6)
+
+
+def test_traces_of_other_tools_are_read(tmp_path: Path) -> None:
+    """Fields in another order, unpacked and packed dependences, attributes of all types."""
+    attributes = (
+        (b"double", b"\x19" + struct.pack("<d", 0.5), 0.5),
+        (b"float", b"\x2d" + struct.pack("<f", 0.25), 0.25),
+        (b"int32", b"\x38" + b"\xff" * 9 + b"\x01", -1),
+        (b"sint64", b"\x88\x01\x03", -2),
+        (b"fixed32", b"\x9d\x01" + struct.pack("<I", 7), 7),
+        (b"sfixed64", b"\xc9\x01" + struct.pack("<q", -7), -7),
+        (b"text", b"\xea\x01\x02hi", "hi"),
+        (b"list", b"\x52\x03\x0a\x01\x05", b"\x0a\x01\x05"),
+        (b"none", b"", None),
+    )
+    node = b"\x18\x07\x08\x03\x22\x01\x01\x20\x02\x38\xac\x02"
+    for name, value, _ in attributes:
+        content = b"\x0a" + bytes([len(name)]) + name + value
+        node += b"\x52" + bytes([len(content)]) + content
+    data = [b"\x0a\x050.0.4", b"\x08\x01", b"\x08\x02\x12\x01a", node]
+    path = tmp_path / "other.et"
+    path.write_bytes(b"".join(size(one) + one for one in data))
+    read = read_trace(path)
+    assert [one.id for one in read] == [1, 2, 3] and read[1].name == "a"
+    assert read[2].kind == "COMM_COLL_NODE" and read[2].control == (1, 2) and read[2].duration == 300
+    assert read[2].attributes == {name.decode(): value for name, _, value in attributes}
+
+
+def size(message: bytes) -> bytes:
+    few, many = len(message) & 0x7F, len(message) >> 7
+    return bytes([few | 0x80, many]) if many else bytes([few])
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "not of version 0.0.4"),
+        (b"\x07\x0a\x050.0.3", "not of version 0.0.4"),
+        (b"\x07\x0a\x050.0.4\x02\x08", "2 bytes are to follow byte 9 of 10"),
+        (b"\x07\x0a\x050.0.4\x02\x18\x0b", "11 is the type of a node, expected at most 10"),
+        (b"\x07\x0a\x050.0.4\x02\x08\x01\x02\x08\x01", "two nodes have one id"),
+        (b"\x07\x0a\x050.0.4\x04\x08\x01\x28\x05", "node 1 depends on 5"),
+        (b"\x07\x0a\x050.0.4\x02\x0a\x00", "field 1 has another type"),
+        (b"\x07\x0a\x050.0.4\x01\x0b", "wire type 3"),
+        (b"\x07\x0a\x050.0.4\x02\x08\x80", "ends within a number"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, data: bytes, why: str) -> None:
+    (tmp_path / "x.et").write_bytes(data)
+    with pytest.raises(SimtError, match=f"x.et: no Chakra execution trace: .*{why}"):
+        read_trace(tmp_path / "x.et")
+    with pytest.raises(SimtError, match="cannot be read"):
+        read_trace(tmp_path / "none.et")

@@ -195,3 +195,26 @@ def test_a_profile_without_times_is_estimated_by_counts() -> None:
     plan = Random(size=4).fit_plan(base)
     got = plan.estimate({int(i): {"v": 2.0} for i in plan.launches["launch"]})["v"]
     assert (got["total"], got["half_width"]) == (20, 0)
+
+
+def test_ctas_are_known_by_the_grids_of_all_launches() -> None:
+    names = ["a", "a", "a", "b", "b"]
+    frame = profile(names, [1.0, 2.0, 3.0, 4.0, 5.0]).launches.with_columns(
+        grid_x=pl.Series([10, 20, 30, 7, 9]), grid_y=pl.Series([1, 1, 2, 1, 1]), grid_z=pl.Series([1] * 5)
+    )
+    plan = Fixed([0, 0, 0, 1, 1], [0, 4]).fit_plan(Profile(frame))
+    assert plan.ctas == {"a": 90, "b": 16}
+    read = Plan.from_json(plan.to_json())
+    values = {0: {"sm__ctas_launched.sum": 10, "cycles": 5}, 4: {"sm__ctas_launched.sum": 9, "cycles": 7}}
+    for one in (plan, read):
+        found = one.estimate(values)
+        row = found["sm__ctas_launched.sum"]
+        assert row["total"] == row["low"] == row["high"] == 106 and row["half_width"] == 0
+        of_kernels = found.table.filter(
+            pl.col("metric") == "sm__ctas_launched.sum", pl.col("name").is_not_null()
+        )
+        assert of_kernels["total"].to_list() == [90, 16] and of_kernels["half_width"].sum() == 0
+        without = replace(one, ctas=None).estimate(values)
+        assert without["sm__ctas_launched.sum"]["total"] != 106
+        assert without["cycles"] == found["cycles"]
+    assert plan_of(names, [1.0] * 5, [0, 0, 0, 1, 1], [0, 4]).ctas is None

@@ -10,7 +10,7 @@ import typer
 
 from simt.cli import COMMANDS, completion, ending_by_signals
 from simt.cli.json_output import Json, write_json
-from simt.files import require_output
+from simt.files import require_folder, require_output
 from simt.names import printable
 from simt.network import predict
 from simt.options import DEFAULT_GPU
@@ -60,12 +60,23 @@ def model(
             metavar="FILE", help="Write the launches as a Chakra execution trace, as ASTRA-sim reads."
         ),
     ] = None,
+    vidur: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Add rows to Vidur's profiles, DIR/mlp.csv and DIR/attention.csv."),
+    ] = None,
+    phantora: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Add linear layers and attention to Phantora's database in DIR."),
+    ] = None,
     json_: Json = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")] = False,
 ) -> None:
     for file in (parquet, chakra):
         if file is not None:
             require_output(file)
+    for folder in (vidur, phantora):
+        if folder is not None:
+            require_folder(folder)
 
     def told(text: str) -> None:
         if not quiet and sys.stderr.isatty():
@@ -90,6 +101,10 @@ def model(
         found.write_parquet(parquet)
     if chakra is not None:
         found.write_chakra(chakra)
+    if vidur is not None:
+        found.write_vidur(vidur)
+    if phantora is not None:
+        found.write_phantora(phantora)
     if write_json(json_, found.to_json()):
         return
     for line in str(found).split("\n"):

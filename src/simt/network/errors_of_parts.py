@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,26 +11,29 @@ FILE = Path(__file__).with_name("held_out.csv")
 """A row for each launch of the record: `kind`, `launch`, `gpu`, `whole`, `estimate` in seconds."""
 LEAST = 0.02
 """Relative half width of an interval where errors were smaller, and of launches that were simulated whole."""
-
-
-ENOUGH = 3
-"""Held-out launches of a kernel from which on they speak for it."""
+LOOPS = frozenset(("product", "prefill_attention", "decode_attention"))
+"""Kernels with a loop, whose parts have fewer passes; the parts of others have fewer CTAs only."""
+BEYOND = 1.25
+"""The half width in multiples of the largest error. The next of n errors is larger than all of them in one
+case of n + 1, and that by about as much as these are above the ones before."""
 
 
 def half_width(kind: str, whole: bool) -> float:
-    """Relative half width of a launch's interval: the largest error of held-out launches of its kernel, or
-    of all kernels if there are fewer than ENOUGH of this one. LEAST for a launch that is simulated whole."""
-    if whole:
-        return LEAST
-    own = _errors().get(kind, [])
-    return max(LEAST, *(own if len(own) >= ENOUGH else [x for each in _errors().values() for x in each]))
+    """Relative half width of a launch's interval, from the errors of held-out launches of kernels with a
+    loop, or of those without one. LEAST for a launch that is simulated whole."""
+    return LEAST if whole else width_of(_errors()[kind in LOOPS])
+
+
+def width_of(errors: Sequence[float]) -> float:
+    """Relative half width of the interval for a launch like those with these relative errors."""
+    return max(LEAST, BEYOND * max(errors))
 
 
 @lru_cache(maxsize=1)
-def _errors() -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+def _errors() -> dict[bool, list[float]]:
+    """Sizes of errors, by whether the kernel has a loop."""
+    found: dict[bool, list[float]] = {True: [], False: []}
     with FILE.open(newline="") as file:
         for row in csv.DictReader(file):
-            error = abs(float(row["estimate"]) / float(row["whole"]) - 1)
-            found.setdefault(row["kind"], []).append(error)
+            found[row["kind"] in LOOPS].append(abs(float(row["estimate"]) / float(row["whole"]) - 1))
     return found

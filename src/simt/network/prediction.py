@@ -323,6 +323,19 @@ class Prediction:
 
         write_bytes(Path(path), trace(self), SimtError)
 
+    def write_vidur(self, folder: str | os.PathLike[str]) -> None:
+        """Adds its rows to Vidur's profiles in a folder (`simt.network.tables`)."""
+        from .tables import write_vidur
+
+        write_vidur(self, Path(folder))
+
+    def write_phantora(self, folder: str | os.PathLike[str]) -> None:
+        """Adds linear layers and attention of its prefill to Phantora's performance database in a folder
+        (`simt.network.tables`)."""
+        from .tables import write_phantora
+
+        write_phantora(self, Path(folder))
+
     def __str__(self) -> str:
         lines = [self.title, ""]
         for header, rows, left in self.tables:

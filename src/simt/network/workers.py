@@ -42,7 +42,7 @@ def simulate(
     workers: int,
     progress: Callable[[str], None],
 ) -> None:
-    """Simulates what the launches of some passes need and the cache does not hold, several at a time. Whatever
+    """Simulates what the launches of some passes need and the cache does not hold, several at a time. What
     cannot be simulated is left out: it fails again where its time is needed.
 
     workers: processes at most. progress: is told what is simulated.

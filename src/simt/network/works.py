@@ -75,7 +75,8 @@ class Work:
     (CTAs, passes); 0 without a loop. flops, nbytes: operations and bytes of memory that the operator needs at
     least. call: positional and keyword arguments of the kernel, from tensors and `cap`. few, more: passes of
     its parts; alone: of the longest where there are less than two waves. like: a launch whose parts are
-    simulated in its place, as they differ in distances in memory only. others: the same with other tiles, one of which may be faster.
+    simulated in its place, as they differ in distances in memory only. others: the same with other tiles, one
+    of which may be faster.
     """
 
     kind: str

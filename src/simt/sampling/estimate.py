@@ -38,6 +38,8 @@ COLUMNS = {
 }
 _INTENSIVE = re.compile(r"^launch__|\.(ratio|pct|per_\w+|avg|min|max|peak\w*)(\.|$)")
 _ELAPSED = re.compile(r"cycles_elapsed\.(avg|max)$")  # equal for all SMs: additive over launches
+_CTAS = "sm__ctas_launched.sum"
+"""What a plan knows exactly, by its launches' grids."""
 ASSUMED = 0.05  # relative spread of values around expected times, before any was measured
 _PRIOR = 2.0  # prior degrees of freedom: all kernels' spread for a kernel's, a kernel's for a stratum's
 
@@ -129,7 +131,8 @@ def estimate(
         lacking |= ~sample.measured
         kind = sample.best()[0] if estimator == "auto" else estimator
         used[metric] = kind
-        whole = widen(sample.total(kind))
+        known = plan.ctas if metric == _CTAS else None
+        whole = widen(sample.total(kind)) if known is None else _exactly(sum(known.values()))
         every = np.ones(len(plan), bool)
         rows.append(_row(metric, None, whole, level, len(plan), sample.least(every), sample.count(every)))
         for name in sample.names:
@@ -137,7 +140,7 @@ def estimate(
             row = _row(
                 metric,
                 name,
-                widen(sample.total(kind, name)),
+                widen(sample.total(kind, name)) if not known or name not in known else _exactly(known[name]),
                 level,
                 int(inside.sum()),
                 sample.least(inside),
@@ -350,6 +353,10 @@ class Sample:
         if name is not None:
             mine = self._kernel == self.names.index(name)
         return float(np.sum(self._times[mine] * self.ratio[self._kernel[mine]]))
+
+
+def _exactly(value: int) -> Total:
+    return Total(float(value), 0.0, math.inf)
 
 
 def _row(

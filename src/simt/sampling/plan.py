@@ -134,6 +134,10 @@ class Plan:
             "then claimed."
         ),
     ] = False
+    ctas: Annotated[
+        Mapping[str, Count] | None,
+        Meta(description="CTAs of the population's launches by kernel; null where the profile has no grids."),
+    ] = None
     strata: Annotated[pl.DataFrame, WrittenAs(list[PlanStratum])]
     launches: Annotated[pl.DataFrame, WrittenAs(list[PlanLaunch])]
 
@@ -260,7 +264,7 @@ class Plan:
 
 _WRITTEN = written(
     Plan,
-    optional=["expected"],
+    optional=["expected", "ctas"],
     derived={"fitted": ("speedup", "distinct_speedup", "makespan_speedup", "profile_error")},
 )
 

@@ -18,6 +18,8 @@ from simt.profile import Profile
 from simt.sampling.plan import Plan
 from simt.version import __version__
 
+_GRID = ("grid_x", "grid_y", "grid_z")
+
 Self = TypeVar("Self", bound="Sampler")
 _BLOCK = 1 << 18
 
@@ -133,6 +135,7 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
             }
         ),
         population=len(profile),
+        ctas=_ctas(profile),
         population_ns=float(times.sum()),
         replacement=choice.replacement,
         claimed_error=None if profile.expected else choice.claimed_error,
@@ -144,3 +147,14 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
         warnings=(*profile.warnings, *choice.warnings),
         expected=profile.expected,
     )
+
+
+def _ctas(profile: Profile) -> dict[str, int] | None:
+    """CTAs of all launches by kernel; None if some launch's grid is not known."""
+    if not all(profile.has(name) for name in _GRID):
+        return None
+    size = pl.fold(pl.lit(1, pl.Int64), lambda a, b: a * b.cast(pl.Int64), [pl.col(name) for name in _GRID])
+    launches = profile.launches.select(pl.col("name").cast(pl.String), size.alias("ctas"))
+    if launches["ctas"].null_count():
+        return None
+    return dict(launches.group_by("name").agg(pl.col("ctas").sum()).sort("name").iter_rows())
