@@ -14,7 +14,6 @@ from simt import _engine
 from support import tensor_memory as tm
 from support.ptx import Device, per_lane, ptx_only
 
-
 # --- small numbers ----------------------------------------------------------------------------------------
 
 
