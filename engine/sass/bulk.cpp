@@ -1,6 +1,8 @@
-/// Bulk copies: UBLKCP, UBLKRED, UBLKPF, and through tensor maps UTMALDG, UTMASTG, UTMAREDG, UTMAPF. A warp
-/// executes them once, whatever its lanes: operands are uniform registers.
+/// Bulk copies: UBLKCP, UBLKRED, UBLKPF, and through tensor maps UTMALDG, UTMASTG, UTMAREDG, UTMAPF; and
+/// what else works so: UGETNEXTWORKID, UMEMSETS. A warp executes them once, whatever its lanes: operands are
+/// uniform registers.
 #include "operations/copies.hpp"
+#include "operations/launch_control.hpp"
 #include "operations/tensor_copies.hpp"
 #include "sass/instructions.hpp"
 #include "sass/rows.hpp"
@@ -125,9 +127,10 @@ void translate_bulk_prefetch(Translation& t) {
 
 namespace {
 
-/// UTMALDG.rank[.IM2COL|.W|.W128][.MULTICAST] [to], [map] [, a]; UTMASTG, UTMAREDG.rank[.IM2COL][.operation]
-/// [from], [map]; UTMAPF.L2.rank[.IM2COL] [coordinates], [map] [, a]. The registers from that of the first
-/// operand on hold the address in shared memory, for loads that of the mbarrier, and the coordinates.
+/// UTMALDG.rank[.IM2COL|.W|.W128|.GATHER4][.MULTICAST][.2CTA] [to], [map] [, a]; UTMASTG, UTMAREDG
+/// .rank[.IM2COL|.SCATTER4][.operation] [from], [map]; UTMAPF.L2.rank[.IM2COL] [coordinates], [map] [, a].
+/// The registers from that of the first operand on hold the address in shared memory, for loads that of the
+/// mbarrier, and the coordinates.
 void tensor_copy(Translation& t, TensorCopy::Move move) {
   using Move = TensorCopy::Move;
   TensorCopy d;
@@ -140,7 +143,9 @@ void tensor_copy(Translation& t, TensorCopy::Move move) {
   const int mode = t.take_one_of({"IM2COL", "W", "W128"});
   if (mode >= 0) d.pixels = modes[mode];
   if (mode >= 0 && d.rank < 3) t.unsupported("im2col mode needs at least 3 dimensions");
+  d.four_rows = mode < 0 && d.rank == 2 && t.take(d.move == Move::Store ? "SCATTER4" : "GATHER4");
   d.multicast = d.move == Move::Load && t.take("MULTICAST");
+  d.pair = d.move == Move::Load && t.take("2CTA");
   if (d.move == Move::Reduce) {
     d.operation = take_operation(t);
     t.order_matters();
@@ -148,7 +153,8 @@ void tensor_copy(Translation& t, TensorCopy::Move move) {
   uint32_t next = registers(t, 0);
   if (d.move != Move::Prefetch) d.shared = narrow(t, next++);
   if (d.move == Move::Load) d.mbarrier = narrow(t, next++);
-  for (uint32_t k = 0; k < d.rank; ++k) d.coordinates[k] = t.uniform(next++, 1);
+  const uint32_t coordinates = d.four_rows ? 5 : d.rank;
+  for (uint32_t k = 0; k < coordinates; ++k) d.coordinates[k] = t.uniform(next++, 1);
   d.map = wide(t, registers(t, 1));
   const uint32_t operands = without_policy(t);
   const bool reads = d.move == Move::Load || d.move == Move::Prefetch;
@@ -173,6 +179,57 @@ void translate_tensor_prefetch(Translation& t) {
 }
 void translate_tensor_reduction(Translation& t) {
   tensor_copy(t, TensorCopy::Move::Reduce);
+}
+
+namespace {
+
+void run_next_work(Context& c, const Op& op) {
+  run_once(c, op, functional::try_cancel_handler());
+}
+
+struct FillDetail : Detail {
+  Address to;
+  Place count = place::none;  ///< of 8 bytes
+};
+void run_fill(Context& c, const Op& op) {
+  constexpr uint64_t word_bytes = 8;
+  const auto& d = op.details<FillDetail>();
+  uint64_t to[warp_lanes];
+  functional::lane_addresses(c, d.to, to);
+  functional::record_access(c, AccessSpace::Shared, to);
+  functional::check_alignment(c, to, word_bytes);
+  const int lane = c.first_lane();
+  const uint64_t bytes = c.lanes<const uint32_t>(d.count)[lane] * word_bytes;
+  std::memset(functional::host_address(c, AccessSpace::Shared, to[lane], bytes, lane), 0, bytes);
+}
+
+}  // namespace
+
+/// UGETNEXTWORKID.{SELFCAST,BROADCAST} [to], [mbarrier]: clusterlaunchcontrol.try_cancel.
+void translate_next_work(Translation& t) {
+  functional::CancelDetail d;
+  const int cast = t.take_one_of({"SELFCAST", "BROADCAST"});
+  if (cast < 0) t.unsupported("whom it answers is missing");
+  d.everywhere = cast == 1;
+  d.answer = narrow(t, registers(t, 0));
+  d.mbarrier = narrow(t, registers(t, 1));
+  t.emit(run_next_work);
+  t.detail<functional::CancelDetail>() = d;
+}
+
+/// UMEMSETS.64 URZ, [to], count: zeros.
+void translate_fill_shared(Translation& t) {
+  if (!t.take("64")) t.unsupported("words of other sizes");
+  if (!t.operand(0).is_zero()) t.unsupported("a value other than zero");
+  const Operand& to = t.operand(1);
+  if (to.kind != OperandKind::Memory || to.uniform == Operand::none || to.base != Operand::none)
+    t.unsupported("an address that is in no uniform register");
+  FillDetail d;
+  d.to = narrow(t, to.uniform);
+  d.to.offset = to.value;
+  d.count = t.source(2);
+  t.emit(run_fill);
+  t.detail<FillDetail>() = d;
 }
 
 }  // namespace simt::sass

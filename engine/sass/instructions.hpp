@@ -42,7 +42,8 @@ Semantics translate_atomic, translate_query_space;
 Semantics translate_copy_async, translate_store_async;
 // bulk.cpp
 Semantics translate_bulk_copy, translate_bulk_reduction, translate_bulk_prefetch, translate_tensor_load,
-    translate_tensor_store, translate_tensor_prefetch, translate_tensor_reduction;
+    translate_tensor_store, translate_tensor_prefetch, translate_tensor_reduction, translate_next_work,
+    translate_fill_shared;
 // texture.cpp
 Semantics translate_sample, translate_texel, translate_gather, translate_sample_gradients,
     translate_texture_query;

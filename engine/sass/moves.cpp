@@ -36,6 +36,7 @@ void translate_mov(Translation& t) {
   if (t.operand_count() > 2 && t.integer(2) != 0xf) t.unsupported("a byte mask");
   const bool wide = t.take("64");
   t.take("U32");
+  t.take("SPILL");  // of a uniform register, which R2UR.FILL takes back
   const Operand& o = t.operand(1);
   if (o.negated || o.inverted || o.absolute) t.unsupported("a negated operand");
   const Place to = t.destination(0, wide ? 2 : 1);

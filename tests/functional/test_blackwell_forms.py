@@ -230,7 +230,8 @@ def test_pixels_along_w(
         extra = halo if (k + 1) % group == 0 else 0
         for x in range(w, w + (extra + 1) * step, step):
             inside = n < shape[0] and 0 <= x < shape[-2]
-            expected.append(array[(n, *start[1:-2], x)] if inside else np.zeros(8, np.float32))
+            at = (n, *start[1:-2], x)
+            expected.append(array[at] if inside else np.zeros(8, np.float32))
     np.testing.assert_array_equal(data.view(np.float32).reshape(total, 8), np.array(expected))
 
 

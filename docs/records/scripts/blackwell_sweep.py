@@ -3,7 +3,7 @@
 python docs/records/scripts/blackwell_sweep.py [TARGET ...] > sweep.txt
 
 A form is tried where ptxas accepts it for the target. Forms: those of sm_100 and later in
-docs/functional/coverage.md, and those that the release notes of PTX ISA 8.6 to 9.2 list for single architectures.
+docs/functional/coverage.md, and those that the release notes of PTX ISA 8.6 to 9.2 list for single targets.
 Machine code is made without optimisation, which keeps instructions whose results nobody reads.
 """
 

@@ -87,7 +87,7 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
     {"UTMALDG",
      {{Hopper, BulkLoad}},
      Energy::LoadStore,
-     ".rank[.IM2COL][.MULTICAST] [to],[map][,a]",
+     ".rank[.IM2COL,.W,.W128,.GATHER4][.MULTICAST][.2CTA] [to],[map][,a]",
      sass::translate_tensor_load},
     {"UTMASTG",
      {{Hopper, BulkStore}},
@@ -102,7 +102,7 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
     {"UTMAPF",
      {{Hopper, BulkLoad}},
      Energy::LoadStore,
-     ".L2.rank[.IM2COL] [coordinates],[map][,a]",
+     ".L2.rank[.IM2COL,.W,.W128,.GATHER4] [coordinates],[map][,a]",
      sass::translate_tensor_prefetch},
     {"UTMACCTL", {{Hopper, Uniform}}, Energy::Barrier, ".{PF,IV} address", sass::translate_nothing},
     {"UTMACMDFLUSH", {{Hopper, Uniform}}, Energy::Barrier, "", sass::translate_nothing},
@@ -146,10 +146,14 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
     {"CGAERRBAR", {{Hopper, Integer}}, Energy::Barrier, "", sass::translate_nothing},
     {"CCTL", {{Kepler, Integer}}, Energy::Barrier, ".operation [address]", sass::translate_nothing},
     {"CCTLL", {{Kepler, Integer}}, Energy::Barrier, ".operation [address]", sass::translate_nothing},
+    {"UMEMSETS",
+     {{Blackwell, SharedStore}},
+     Energy::LoadStore,
+     ".64 URZ,[address],a",
+     sass::translate_fill_shared},
     // Known in traces only.
     {"LDGMC", {{Blackwell, GlobalLoad}}, Energy::LoadStore, "", not_executed},
     {"LDSLK", {{Kepler, SharedLoad}, {Pascal, Gone}}, Energy::LoadStore, "", not_executed},
-    {"UMEMSETS", {{Blackwell, SharedStore}}, Energy::LoadStore, "", not_executed},
     {"STSCUL", {{Kepler, SharedStore}, {Pascal, Gone}}, Energy::LoadStore, "", not_executed},
 };
 

@@ -1,6 +1,6 @@
-/// clusterlaunchcontrol. No cluster is ever taken from the launch: every request is answered that there was
-/// none left to cancel, as on a GPU that has begun all of them. So each cluster of the grid begins by itself.
-#include "operations/mbarrier.hpp"
+/// clusterlaunchcontrol.
+#include "operations/launch_control.hpp"
+
 #include "ptx/translation/instructions.hpp"
 #include "ptx/translation/operands.hpp"
 
@@ -9,30 +9,6 @@ namespace {
 
 using ptx::OperandKind;
 using ptx::Type;
-
-constexpr uint32_t answer_bytes = 16;
-
-struct CancelDetail : Detail {
-  Address answer, mbarrier;
-  bool everywhere = false;  ///< the answer goes to all CTAs of the cluster
-};
-
-void run_try_cancel(Context& c, const Op& op) {
-  const auto& d = op.details<CancelDetail>();
-  uint64_t answer[warp_lanes], mbarrier[warp_lanes];
-  lane_addresses(c, d.answer, answer);
-  lane_addresses(c, d.mbarrier, mbarrier);
-  check_alignment(c, answer, answer_bytes);
-  const auto reply = [&](uint64_t at, uint64_t signal, int lane) {
-    std::memset(c.shared(at, answer_bytes, lane), 0, answer_bytes);
-    Mbarrier(c, AccessSpace::Shared, signal, lane).expect(-int64_t{answer_bytes});
-  };
-  each_lane(c, [&](int i) {
-    if (!d.everywhere) return reply(answer[i], mbarrier[i], i);
-    for (uint32_t rank = 0; rank < c.cta->cluster().ctas.size(); ++rank)
-      reply(c.in_cta(answer[i], rank), c.in_cta(mbarrier[i], rank), i);
-  });
-}
 
 void run_not_canceled(Context& c, const Op& op) {
   write_predicate(c, op.destination, 0);
@@ -59,7 +35,7 @@ void translate_try_cancel(Translation& t) {
   t.take("b128");
   d.answer = memory_address(t, 0);
   d.mbarrier = memory_address(t, 1);
-  t.emit(run_try_cancel);
+  t.emit(try_cancel_handler());
   t.detail<CancelDetail>() = d;
 }
 
