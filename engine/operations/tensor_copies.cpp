@@ -390,10 +390,10 @@ void run_tensor(Context& c, const Op& op) {
                                                       : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
         for (uint32_t rest = ctas; rest; rest &= rest - 1) {
           const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
-          const auto named = static_cast<uint32_t>(mbarrier[i] >> window::rank_shift & 0xff);
-          const uint32_t owner = named ? named - c.first_rank : c.cta->rank();
+          const uint64_t owner =
+              c.is_own(mbarrier[i]) ? c.cta->rank() : (mbarrier[i] >> window::rank_shift) - c.first_rank;
           load_into(c.in_cta(shared[i], rank),
-                    c.in_cta(mbarrier[i], d.pair ? (rank & ~1u) | (owner & 1) : rank));
+                    c.in_cta(mbarrier[i], d.pair ? (rank & ~1u) | static_cast<uint32_t>(owner & 1) : rank));
         }
         break;
       }

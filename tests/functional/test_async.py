@@ -471,7 +471,6 @@ def test_a_cluster_barrier_in_two_halves() -> None:
         assert (out[cta] == expected).all()
 
 
-@ptx_only("machine code of sm_100 is not executed")
 def test_clearing_bit_24_names_the_first_cta_of_a_pair() -> None:
     """As CUTLASS's and Triton's programs for pairs of CTAs do with the address of a variable."""
     text = """

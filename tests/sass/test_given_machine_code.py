@@ -197,6 +197,15 @@ def test_volta_runs_code_of_turing_and_says_so() -> None:
     assert x.tolist() == [i + 2 for i in range(32)]
 
 
+@pytest.mark.parametrize(("arch", "gpu"), [("sm_90a", "h100"), ("sm_100a", "b200"), ("sm_120a", "rtx5090")])
+@pytest.mark.filterwarnings("error")
+def test_code_with_features_of_one_version_is_the_gpus_own(arch: str, gpu: str) -> None:
+    module = simt.GPU(gpu, functional=True).load(cubin(arch, SOURCE))
+    x = np.arange(32, dtype=np.int32)
+    module.adds[1, 32](x, 2)
+    assert x.tolist() == [i + 2 for i in range(32)]
+
+
 def test_what_a_cubin_lacks_is_named() -> None:
     gpu = simt.GPU("a100", functional=True)
     module = gpu.load(cubin(source=SOURCE), name="k.cubin")

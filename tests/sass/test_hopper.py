@@ -492,6 +492,40 @@ issued:
         assert ctas[rank, :2, :4].reshape(-1).tolist() == data[begin : begin + 8].tolist()
 
 
+@pytest.mark.parametrize("cleared", [True, False], ids=["cleared", "own"])
+@pytest.mark.parametrize("issuer", range(4))
+def test_copies_for_a_pair_count_at_the_cta_that_the_mbarrier_names(issuer: int, cleared: bool) -> None:
+    """As CUTLASS's loads for a pair of CTAs: with bit 24 of its address cleared, the mbarrier is that of the
+    first CTA, and for each CTA of the mask that of the first of its pair.
+    """
+    counting = 0 if cleared else issuer & 1
+    left = same(
+        init(1)
+        + f"""
+  and.b32 %r1, %c, 1; setp.eq.u32 %q, %r1, {counting}; selp.b32 %r1, 256, 0, %q;
+  @!%p mbarrier.arrive.expect_tx.shared.b64 %s, [%x], %r1;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  setp.ne.u32 %q, %c, {issuer}; or.pred %q, %q, %p; @%q bra issued;
+  {"and.b32 %r2, %x, 0xfeffffff;" if cleared else "mov.b32 %r2, %x;"}
+  add.u64 %g, %i, 12416; mov.b16 %m, 15;
+  {LOAD.format("2d", "tile")}.multicast::cluster.cta_group::2 [%x+1024], [%g, {{8, 4}}], [%r2], %m;
+issued:
+  barrier.cluster.arrive; barrier.cluster.wait;
+  mov.b32 %r9, 0; mbarrier.test_wait.parity.shared::cta.b64 %q, [%x], %r9; selp.b32 %r0, 1, 0, %q;
+  mad.lo.u32 %y, %t, 4, %x; ld.shared.u32 %r1, [%y+1024]; st.global.v2.u32 [%o], {{%r1, %r0}};
+""",
+        grid=4,
+        cluster=4,
+        block=32,
+        target="sm_100a",
+    )
+    data = np.random.default_rng(5).integers(1, 100, WORDS)
+    box = data[: 64 * 20].reshape(20, 64)[4:8, 8:16].reshape(-1)
+    ctas = np.array(left).reshape(-1, 16)[:128].reshape(4, 32, 16)
+    assert (ctas[:, :, 0] == box).all()
+    assert ctas[:, :, 1].all(), "a CTA got other bytes than it expects"
+
+
 @TARGETS
 def test_tensor_maps_that_kernels_change(target: str) -> None:
     left = same(

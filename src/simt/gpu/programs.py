@@ -153,7 +153,7 @@ class Programs:
 
     def _note_other_code(self, arch: str) -> None:
         """Warns where machine code of a later version stands for the GPU's own."""
-        if arch_number(arch) > arch_number(self.arch):
+        if arch_number(arch)[0] > arch_number(self.arch)[0]:
             warnings.warn(
                 f"{self.spec.name} is {self.arch}: it executes {arch} code; it was given no other, or no "
                 "installed ptxas makes any",
