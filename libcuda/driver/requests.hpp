@@ -35,8 +35,9 @@ constexpr std::string_view text_of(Queried value) {
 }
 
 /// What the program is told about a device. attributes: by `CUdevice_attribute`. memory: bytes. functional:
-/// work is executed as it arrives, without timing. synchronous: launches are answered. checked: simt must see
-/// copies and fills in their order. joined: kernels can access memory of the process's other devices.
+/// work is executed as it arrives, without timing, and its order is of no interest. synchronous: launches are
+/// answered. checked: simt must see copies and fills in their order. joined: kernels can access memory of the
+/// process's other devices.
 struct DeviceFacts {
   std::string name{};
   std::map<int32_t, int32_t> attributes{};

@@ -45,8 +45,6 @@ class Checking:
         self.native.watch(gpu.memory.native)
         self.order = WorkOrder(self.native.forget_work)
         """Of launches, copies and fills: which of them may run at the same time."""
-        self.follows_streams = True
-        """Whether launches in different streams are compared."""
         self._places: dict[int, Place] = {}
         """Of work that has not begun."""
         self._texts: list[tuple[int, SourceText]] = []

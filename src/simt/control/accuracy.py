@@ -200,10 +200,12 @@ def _total_error(result: Result, full: Result) -> float | None:
 
 def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[str, Any]:
     """Totals of the plan's population, and the error of the cycles."""
+    from simt.sampling.estimate import unknown_overlap
     from simt.sampling.located import launches_of
 
     estimate = plan.estimate(result)
     cycles = estimate["cycles"]
+    makespan = estimate.makespan.get("cycles")
     sampling = cycles["relative"] or 0.0
     weights = dict(plan.launches.select("launch", "weight").iter_rows())
     weighted = [(weights[n] * x.cycles, cut_short(x)) for n, x in launches_of(plan, result).items()]
@@ -223,6 +225,11 @@ def _totals(plan: Plan, result: Result, seen: Mapping[str, Any] | None) -> dict[
         "launches": len(plan),
         "confidence": estimate.confidence,
         "cycles": cycles["total"],
+        **(
+            {"overlap_unknown": unknown_overlap(plan.streams)}
+            if makespan is None
+            else {"makespan": asdict(makespan)}
+        ),
         "totals": totals,
         "sampling_error": sampling,
         "projection_error": projection,

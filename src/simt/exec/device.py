@@ -215,7 +215,8 @@ class ProgramDevice(Objects):
             attributes=device_attributes(self._shown, self._ordinal),
             uuid=device_uuid(self._shown, self._ordinal),
             memory=self._shown.dram.capacity_gib << 30,
-            functional=self._answers_launches or (self._options.functional and not self._options.check),
+            functional=self._answers_launches
+            or (self._options.functional and not self._options.check and self._profile is None),
             synchronous=self._answers_launches,
             checked=bool(self._options.check),
             joined=self.space is not None,
@@ -230,13 +231,13 @@ class ProgramDevice(Objects):
                 self._gpu = ProgramGpu(self._ordinal, self._printed, options, self.space)
             else:
                 self._gpu = CheckpointedGpu(self._steps, self._ordinal, self._printed, options, self.space)
-            self._untimed.checking = self._gpu.checking
             self._gpu.program = self._program
             self._gpu.session.watch = self.watch
             for name in self._ranges:
                 self._gpu.open_range(name)
             if self._profile is not None:
                 self._executed = self._profiling.enter_context(self._gpu.profiled())
+            self._untimed.following = self._gpu.following
         native = self.gpu.memory.native
         return Arena(native.base, native.capacity)
 
@@ -574,8 +575,8 @@ class ProgramDevice(Objects):
         if gpu.functional and stream is not None:
 
             def begin(number: int) -> PausedLaunch | None:
-                if gpu.checking is not None:
-                    gpu.checking.launches(number)
+                if gpu.following is not None:
+                    gpu.following.launches(number)
                 return gpu.launch_untimed(launcher, arguments)
 
             self._untimed.add(stream.number, begin)
@@ -611,14 +612,14 @@ class ProgramDevice(Objects):
 
     def _waited(self, numbers: Collection[int]) -> None:
         """The program knows that this work has ended."""
-        if (checking := self.gpu.checking) is not None:
-            checking.order.waited(numbers)
+        if (following := self.gpu.following) is not None:
+            following.order.waited(numbers)
 
     def _ended(self) -> None:
         """The program knows that all work has ended."""
         self._streams.clear()
-        if (checking := self.gpu.checking) is not None:
-            checking.order.waited()
+        if (following := self.gpu.following) is not None:
+            following.order.waited()
 
     @property
     def _numbers(self) -> list[int]:

@@ -19,6 +19,7 @@ from .checkpoints import Steps
 
 if TYPE_CHECKING:
     from simt.check.checking import Checking
+    from simt.profile.executed import Executed
 
 FIRST_ADDRESS, ADDRESSES = 16 << 32, 1 << 40
 """Start of device 0's memory, and distance between the memories of devices."""
@@ -90,7 +91,7 @@ class ProgramGpu(GPU):
                 with self.exclusive.running:
                     self._session.run(until=until, most=most, seconds=seconds)
 
-    def order_checked(self, checking: Checking, launcher: Launcher, launch_id: int) -> None:
+    def follow_order(self, following: Checking | Executed, launcher: Launcher, launch_id: int) -> None:
         pass  # a device orders launches among its copies
 
     def run_values(

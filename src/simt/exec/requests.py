@@ -57,9 +57,8 @@ class DeviceFacts(Message):
     """What the program is told about a device.
 
     attributes: by `CUdevice_attribute`. memory: bytes. functional: work is executed as it arrives,
-    without timing. synchronous: launches are answered. checked: simt must see copies and fills in their
-    order. joined: kernels can access memory of the process's
-    other devices.
+    without timing, and its order is of no interest. synchronous: launches are answered. checked: simt must
+    see copies and fills in their order. joined: kernels can access memory of the process's other devices.
     """
 
     name: str

@@ -11,6 +11,7 @@ from .streams import Streams
 
 if TYPE_CHECKING:
     from simt.check.checking import Checking
+    from simt.profile.executed import Executed
 
 
 class Rest(Protocol):
@@ -47,12 +48,13 @@ class HostCall:
 
 
 Begin = Callable[[int], Rest | None]
-"""Does work, up to what it returns. It is given the work's number, if work is checked."""
+"""Does work, up to what it returns. It is given the work's number, if its order is followed."""
 
 
 @dataclass(eq=False)
 class _Work:
-    """number: 0 unless work is checked. after: numbers of what it waits for. rest: None until it begins."""
+    """number: 0 unless its order is followed. after: numbers of what it waits for. rest: None until it
+    begins."""
 
     number: int
     after: list[int]
@@ -68,8 +70,8 @@ class Untimed:
         self._left: dict[int, _Work] = {}
         """What has not ended, by number, in the order of arrival."""
         self._numbers = itertools.count(1)
-        self.checking: Checking | None = None
-        """What is told of the order of work, if it is checked."""
+        self.following: Checking | Executed | None = None
+        """What is told of the order of work, if it is checked or profiled."""
 
     @property
     def numbers(self) -> list[int]:
@@ -81,14 +83,14 @@ class Untimed:
         return not any(number in self._left for number in numbers)
 
     def add(self, stream: int, begin: Begin) -> int:
-        """Begins work in a stream, or queues it. Returns its number; 0 if it has ended, unless it is
-        checked."""
-        before = self._streams.before(stream) if self._left or self.checking is not None else []
+        """Begins work in a stream, or queues it. Returns its number; 0 if it has ended, unless its
+        order is followed."""
+        before = self._streams.before(stream) if self._left or self.following is not None else []
         number = 0
-        if self.checking is not None:
+        if self.following is not None:
             number = next(self._numbers)
             self._streams.queued(stream, number)
-            self.checking.submitted(number, stream, before)
+            self.following.submitted(number, stream, before)
         work = _Work(number, [n for n in before if n in self._left], begin)
         if not work.after:
             work.rest = begin(number)

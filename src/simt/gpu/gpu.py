@@ -93,6 +93,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         """Held while the GPU is in use: `with gpu.exclusive:` keeps other threads out."""
         self.checking: Checking | None = None
         """What checks its launches, if that was asked for."""
+        self.follows_streams = True
+        """Whether the order of launches in different streams is known."""
         if options.check:
             from simt.check import checks_of
             from simt.check.checking import Checking
@@ -258,8 +260,13 @@ class GPU(Programs, ArrayCreation, Texturing):
 
     @property
     def queued(self) -> tuple[int, ...]:
-        """Ids of unfinished launches; where they are checked, of those that nothing has waited for."""
-        return self._session.queued if self.checking is None else self.checking.order.live
+        """Ids of unfinished launches; where their order is followed, of those that nothing has waited for."""
+        return self._session.queued if self.following is None else self.following.order.live
+
+    @property
+    def following(self) -> Checking | Executed | None:
+        """What is told of the order of work that is not timed."""
+        return self.checking if self._profiling is None else self._profiling
 
     @property
     def last_launch(self) -> int:
@@ -305,11 +312,13 @@ class GPU(Programs, ArrayCreation, Texturing):
         if launcher.refusal:
             self._refuse(launcher)
         if self.functional and self._recording is None:
-            if self.checking is not None:
-                self.order_checked(self.checking, launcher, launch_id)
+            if self.following is not None:
+                self.follow_order(self.following, launcher, launch_id)
             self.run_values(launcher, arguments.block, launch_id)
             if self.checking is not None and (launcher.stream is None or arguments.has_host_arrays):
                 self.checking.order.waited([launch_id])
+            if self._profiling is not None and (self._stream(launcher) is None or arguments.has_host_arrays):
+                self._profiling.order.waited()
             arguments.copy_back()
             return None
         self._digest.update(
@@ -326,7 +335,9 @@ class GPU(Programs, ArrayCreation, Texturing):
             self.run_values(launcher, arguments.block, launch_id)
             arguments.copy_back()
             return self._session.record.take_over(launch_id - 1) if kept else None
-        stream = launcher.stream or next(reversed(self.entered_streams), None)
+        if self._session.plan is not None and self._session.plan.order is not None:
+            self.synchronize()  # its time alone: which launches overlap follows from the order
+        stream = self._stream(launcher)
         with kernel.module.explained:
             number = stream.number if stream is not None else 0
             source = self._source(launcher, arguments.block, launch_id, number)
@@ -353,14 +364,18 @@ class GPU(Programs, ArrayCreation, Texturing):
         self.synchronize()
         return self._session.record.launches[launch_id - 1]
 
-    def order_checked(self, checking: Checking, launcher: Launcher, launch_id: int) -> None:
-        """Tells the checker what a launch comes after."""
-        if not checking.follows_streams:
+    def _stream(self, launcher: Launcher) -> Stream | None:
+        """That of a launch."""
+        return launcher.stream or next(reversed(self.entered_streams), None)
+
+    def follow_order(self, following: Checking | Executed, launcher: Launcher, launch_id: int) -> None:
+        """Tells what a launch comes after."""
+        if not self.follows_streams:
             return
-        stream = launcher.stream or next(reversed(self.entered_streams), None)
+        stream = self._stream(launcher)
         after = () if stream is None else stream.pending()
-        checking.submitted(launch_id, 0 if stream is None else stream.number, after)
-        checking.launches(launch_id)
+        following.submitted(launch_id, 0 if stream is None else stream.number, after)
+        following.launches(launch_id)
         if stream is not None:
             stream.launched(launch_id)
 
@@ -484,8 +499,8 @@ class GPU(Programs, ArrayCreation, Texturing):
         `max_cycles`, KeyboardInterrupt on Ctrl-C.
         """
         with self.exclusive:
-            if self.checking is not None:
-                self.checking.order.waited(until)
+            if self.following is not None:  # what is timed waits for everything
+                self.following.order.waited(None if self.checking is None else until)
             if self._session.busy:
                 with self.exclusive.running:
                     self._session.run(until=until)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from simt.errors import ProfileError
-from simt.profile.profile import Profile
+from simt.profile.order import LaunchOrder
+from simt.profile.profile import COLUMNS, Profile
 
 if TYPE_CHECKING:
     from simt import _engine
@@ -63,6 +64,8 @@ class Executed:
         self._spec = spec
         self._rows: list[dict[str, Any]] = []
         self._codes: dict[tuple[int, int], _Code] = {}
+        self.order = LaunchOrder()
+        """Told of the program's work, as far as it is followed."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -100,6 +103,15 @@ class Executed:
             "simt__footprint_written_bytes": written,
         }
         self._rows.append(row | code.counts(done.executions.astype(np.float64)))
+        self.order.launched(facts.id - 1)
+
+    def submitted(self, number: int, stream: int, after: Iterable[int]) -> None:
+        """Work of the program, in a stream, after other work."""
+        self.order.submitted(number, stream if self._spec.launch.max_concurrent_kernels > 1 else 0, after)
+
+    def launches(self, number: int) -> None:
+        """The next launch is this work."""
+        self.order.begins(number)
 
     def _expected_ns(
         self, facts: LaunchFacts, warp_instructions: int, l2_bytes: int, dram_bytes: int
@@ -126,8 +138,15 @@ class Executed:
         """The launches so far, in launch order. Raises ProfileError if there are none."""
         if not self._rows:
             raise ProfileError(f"{self.source}: no kernel was launched")
+        frame = pl.DataFrame(self._rows, infer_schema_length=None)
+        places = self.order.resolved()
+        if len(places) == len(frame):
+            streams, after = zip(*(places[launch] for launch in frame["launch"]), strict=True)
+            frame = frame.with_columns(
+                pl.Series("stream", streams, COLUMNS["stream"]), pl.Series("after", after, COLUMNS["after"])
+            )
         return Profile(
-            pl.DataFrame(self._rows, infer_schema_length=None),
+            frame,
             self._spec.name,
             self.source,
             expected=True,

@@ -32,6 +32,7 @@ COLUMNS: dict[str, Any] = {
     "registers": pl.UInt32,  # per thread
     "shared_bytes": pl.UInt32,  # per CTA, static and dynamic
     "stream": pl.Int64,
+    "after": pl.List(pl.UInt64),  # launches of other streams that it waits for; null if not known
     "device": pl.Int32,  # ordinal
     "start_ns": pl.Float64,
     "duration_ns": pl.Float64,

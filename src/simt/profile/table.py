@@ -109,6 +109,11 @@ def _profile(
         if new in _TEXT:
             if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
                 column = column.cast(pl.String)
+        elif new == "after":
+            if not isinstance(column.dtype, pl.List):
+                raise ProfileError(
+                    f"{findings.source}: column `{old}` holds {column.dtype}, expected lists of launch ids"
+                )
         else:
             column = numbers(column, findings.source)
             if scale != 1.0:

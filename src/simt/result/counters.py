@@ -177,6 +177,12 @@ COUNTERS: tuple[Counter, ...] = (
         "100 * issued / scheduler_cycles",
     ),
     Counter(
+        "smsp__issue_active.avg.pct_of_peak_sustained_elapsed",
+        "%",
+        "cycles of all schedulers in which an instruction was issued",
+        "100 * issued / (sm_count * sub_cores * cycles)",
+    ),
+    Counter(
         "smsp__average_warp_latency_per_inst_issued.ratio",
         "cycle",
         "resident warp-cycles per instruction issued",

@@ -31,6 +31,14 @@ class PlanEnergyRecord(msgspec.Struct):
     relative: Amount | None
 
 
+class MakespanRecord(msgspec.Struct):
+    total: Amount
+    low: Amount
+    high: Amount
+    chain: Annotated[Amount, Meta(description="The longest chain of launches that wait for each other.")]
+    sum: Annotated[Amount, Meta(description="Of all launches' times.")]
+
+
 class PlanTotalsRecord(msgspec.Struct):
     population: Count
     cycles: Amount
@@ -42,6 +50,13 @@ class PlanTotalsRecord(msgspec.Struct):
     projection_error: Amount | None
     combined_error: Amount | None
     energy: PlanEnergyRecord | None = None
+    makespan: Annotated[
+        MakespanRecord | None,
+        Meta(description="Core cycles from end to end, with launches of several streams that overlap."),
+    ] = None
+    overlap_unknown: Annotated[str | None, Meta(description="Why there is no makespan: cycles are sums.")] = (
+        None
+    )
 
 
 class SamplingSummary(msgspec.Struct):

@@ -82,6 +82,13 @@ def _plan(plan: dict[str, Any]) -> list[str]:
         f"All {plan['population']:,} launches of the program: {plan['cycles']:,.0f} cycles, from "
         f"{plan['launches']:,} launches by the plan's weights ({plan['method']})."
     ]
+    if unknown := plan.get("overlap_unknown"):
+        lines.append(f"{unknown[0].upper()}{unknown[1:]}.")
+    elif (whole := plan.get("makespan")) and whole["chain"] < whole["sum"]:
+        lines.append(
+            f"From end to end, as launches of several streams overlap: {whole['total']:,.0f} cycles, "
+            f"{whole['low']:,.0f} to {whole['high']:,.0f} ({plan['confidence']:.0%} confidence)."
+        )
     error, confidence = 100 * plan["sampling_error"], plan["confidence"]
     sampling = f"choice of launches ± {error:.2f} % ({confidence:.0%} confidence)"
     if plan["projection_error"] is None:

@@ -39,6 +39,8 @@ _SOMETIMES = (
     *(f"TimelineRecord.{name}" for name in ("stalls", "warp_stalls", "dram_banks", "instructions")),
     *(f"SamplingSummary.{name}" for name in ("verification", "against_full", "plan")),
     "PlanTotalsRecord.energy",
+    "PlanTotalsRecord.makespan",
+    "PlanTotalsRecord.overlap_unknown",
     "Energies.opcodes",
     *(f"EnergyValue.{name}" for name in ("reads", "writes")),
 )

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from simt import parameter_checks as check
 from simt.errors import PlanError
 from simt.profile import Profile
 from simt.profile.profile import COLUMNS as PROFILE_COLUMNS
+from simt.sampling.makespan import TIMES, Makespan, Order
 
 if TYPE_CHECKING:
     from simt.sampling.plan import Plan
@@ -52,6 +53,8 @@ class Estimate:
     estimators: metric -> `expansion` (sum of weight * value) or `ratio` (profiled time * value per time).
     missing: chosen launches without a value of some metric.
     notes: the assumptions, as text.
+    makespan: metric -> end-to-end time with overlap, for those that are a launch's time. Empty if it is not
+        known which launches may overlap.
     """
 
     table: pl.DataFrame
@@ -59,6 +62,7 @@ class Estimate:
     estimators: Mapping[str, str]
     missing: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    makespan: Mapping[str, Makespan] = field(default_factory=dict)
 
     def __getitem__(self, metric: str) -> dict[str, Any]:
         """The row of a metric's total. Raises KeyError."""
@@ -66,6 +70,15 @@ class Estimate:
         if not len(rows):
             raise KeyError(f"no metric {metric!r}, there are {', '.join(self.estimators)}")
         return rows.row(0, named=True)
+
+    @property
+    def overlapping(self) -> Mapping[str, Makespan]:
+        """Of `makespan`, what differs from the sum of the launches' times."""
+        return {metric: x for metric, x in self.makespan.items() if (x.low, x.high) != self._interval(metric)}
+
+    def _interval(self, metric: str) -> tuple[float, float]:
+        row = self[metric]
+        return row["low"], row["high"]
 
     def to_json(self) -> str:
         """JSON of schema `simt.estimate/1`."""
@@ -76,6 +89,7 @@ class Estimate:
                 "estimators": dict(self.estimators),
                 "missing": list(self.missing),
                 "notes": list(self.notes),
+                "makespan": {metric: asdict(each) for metric, each in self.makespan.items()},
                 "totals": self.table.to_dicts(),
             },
             indent=1,
@@ -87,6 +101,9 @@ class Estimate:
             row = self[metric]
             bound = "" if row["relative"] is None else f" (± {100 * row['relative']:.2g} %)"
             lines.append(f"{metric}: {row['total']:.6g} ± {row['half_width']:.3g}{bound}")
+            if metric in self.overlapping:
+                x = self.overlapping[metric]
+                lines.append(f"{metric}, end to end: {x.total:.6g} ({x.low:.6g} to {x.high:.6g})")
         lines.append(f"{100 * self.confidence:g} % confidence; {len(self.missing)} chosen launches missing")
         return "\n".join([*lines, *self.notes])
 
@@ -121,7 +138,13 @@ def estimate(
     level = plan.confidence if confidence is None else confidence
     check.real("confidence", level, 0, 1, open_low=True, open_high=True)
     check.one_of("estimator", estimator, ("auto", "expansion", "ratio"))
-    values = _values(plan, results, metrics)
+    frame = measurements(results, plan)
+    values = _values(plan, frame, metrics)
+    order = None
+    if plan.order is not None:
+        measured = plan.launches.select("launch").join(frame, on="launch", how="left", maintain_order="left")
+        order = Order(plan, plan.order, measured)
+    makespans: dict[str, Makespan] = {}
     rows: list[dict[str, Any]] = []
     used: dict[str, str] = {}
     notes: dict[str, None] = {}
@@ -135,6 +158,13 @@ def estimate(
         whole = widen(sample.total(kind)) if known is None else _exactly(sum(known.values()))
         every = np.ones(len(plan), bool)
         rows.append(_row(metric, None, whole, level, len(plan), sample.least(every), sample.count(every)))
+        if metric in TIMES and order is not None:
+            quantile = float(student.ppf(0.5 + level / 2, whole.df))
+            makespans[metric] = order.makespan(sample, y, kind, whole, rows[-1], quantile)
+        elif metric in TIMES and plan.streams == 1:
+            makespans[metric] = Makespan(
+                *(rows[-1][name] for name in ("total", "low", "high", "total", "total"))
+            )
         for name in sample.names:
             inside = sample.of_name(name)
             row = _row(
@@ -148,6 +178,8 @@ def estimate(
             )
             rows.append(row)
         notes.update(dict.fromkeys(sample.notes))
+    if not makespans and not values.keys().isdisjoint(TIMES):
+        notes[unknown_overlap(plan.streams)] = None
     missing = tuple(int(i) for i in plan.launches["launch"].to_numpy()[lacking])
     if missing:
         shown = ", ".join(map(str, missing[:10])) + (", …" if len(missing) > 10 else "")
@@ -155,7 +187,7 @@ def estimate(
             f"{len(missing)} of {len(plan)} chosen launches are missing ({shown}): others of their stratum "
             "stand for them, or where there are none, their profiled time and the kernel's value per time"
         ] = None
-    return Estimate(pl.DataFrame(rows, schema=COLUMNS), level, used, missing, tuple(notes))
+    return Estimate(pl.DataFrame(rows, schema=COLUMNS), level, used, missing, tuple(notes), makespans)
 
 
 @dataclass(frozen=True)
@@ -324,6 +356,21 @@ class Sample:
                     total[i], variance[i] = assumed[i], assumed[i] ** 2 * unknown[i]
         return total, variance, df
 
+    def each(self, kind: str, strata: npt.NDArray[np.int64], time: Floats) -> tuple[Floats, Floats, Floats]:
+        """Launches' values and how they vary around their stratum's; the variance of each stratum's total.
+
+        strata: position of each launch's stratum. time: its profiled time.
+        """
+        totals, variances, _ = self.strata(kind)
+        x = time if self._times is not self._sizes else np.ones(len(time))
+        rate = self.ratio[self._kernel]
+        if kind == "expansion":
+            rate = np.divide(totals, self._times, out=np.zeros_like(totals), where=self._times > 0)
+        spread = self.ratio_variance[self._kernel]
+        spread[self._empty] += self.pooled_variance
+        values: Floats = rate[strata] * x
+        return values, values**2 * spread[strata], variances
+
     def best(self) -> tuple[str, Total]:
         """The estimator with the smaller variance, and its total."""
         variants = {kind: self.total(kind) for kind in ("expansion", "ratio")}
@@ -388,9 +435,18 @@ def additive(metric: str) -> bool:
     return bool(_ELAPSED.search(metric)) or not _INTENSIVE.search(metric)
 
 
-def _values(plan: Plan, results: Any, metrics: Sequence[str] | None) -> dict[str, Floats]:
+def unknown_overlap(streams: int | None) -> str:
+    """Says that it is not known which launches overlap. streams: of the plan."""
+    found = (
+        "the profile does not say in which streams launches are"
+        if streams is None
+        else f"launches are in {streams} streams, and the profile does not say which wait for which"
+    )
+    return f"{found}: times are sums, and the end-to-end time is less where launches overlap"
+
+
+def _values(plan: Plan, frame: pl.DataFrame, metrics: Sequence[str] | None) -> dict[str, Floats]:
     """Metric -> values of the plan's launches in the plan's order, NaN if missing."""
-    frame = measurements(results, plan)
     found_here = metrics is None
     if metrics is None:
         shape = PROFILE_COLUMNS.keys() - {"duration_ns"}  # a launch's grid, stream and the like

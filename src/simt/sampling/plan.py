@@ -64,6 +64,18 @@ class PlanStratum(msgspec.Struct):
     why: Annotated[str, Meta(description="What made it a stratum and gave it so many draws.")]
 
 
+class PlanOrder(msgspec.Struct):
+    """A row of `Plan.order`."""
+
+    launch: Annotated[Count, Meta(description="Id in the profile.")]
+    name: str
+    stratum: Annotated[_Small, Meta(description="Number of its stratum.")]
+    time_ns: Annotated[Amount, Meta(description="Profiled duration, ns.")]
+    ctas: Annotated[Count | None, Meta(description="Of its grid; null: not known.")]
+    stream: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+    after: Annotated[list[Count], Meta(description="Launches of other streams that it waits for.")]
+
+
 def _kinds(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
     """The alternatives of a type."""
     if isinstance(kind, msgspec.inspect.Metadata):
@@ -81,15 +93,21 @@ def _columns_of(row: type[msgspec.Struct]) -> dict[str, pl.DataType]:
         kinds = _kinds(inspect.type_info(hint))
         if any(isinstance(each, inspect.FloatType) for each in kinds):
             found[name] = pl.Float64()
+        elif any(isinstance(each, inspect.ListType) for each in kinds):
+            found[name] = pl.List(pl.UInt64())
         elif any(isinstance(each, inspect.StrType) for each in kinds):
             found[name] = pl.String()
         else:
-            (most,) = (each.le for each in kinds if isinstance(each, inspect.IntType))
+            ((least, most),) = ((each.ge, each.le) for each in kinds if isinstance(each, inspect.IntType))
+            if least is not None and least < 0:
+                found[name] = pl.Int64()
+                continue
             found[name] = pl.UInt32() if most is not None and most < 2**32 else pl.UInt64()
     return found
 
 
 LAUNCH_COLUMNS, STRATUM_COLUMNS = _columns_of(PlanLaunch), _columns_of(PlanStratum)
+ORDER_COLUMNS = _columns_of(PlanOrder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +117,7 @@ class Plan:
     method, parameters, seed, version: sufficient to make the same Plan again from the same profile.
     launches: columns LAUNCH_COLUMNS, one row per distinct launch, in launch order. If `position` is missing,
         it is the launch's id, which counts from 0.
+    order: columns ORDER_COLUMNS, one row per launch of the population, in launch order.
     strata: columns STRATUM_COLUMNS; every launch of the population is in exactly one stratum.
     claimed_error: it applies to the profiled metric on the profiled GPU; 0.05 is 5 %.
     fitted: learned facts (K, error per K, hold-out accuracy, ...), JSON values only.
@@ -138,6 +157,17 @@ class Plan:
         Mapping[str, Count] | None,
         Meta(description="CTAs of the population's launches by kernel; null where the profile has no grids."),
     ] = None
+    streams: Annotated[
+        Count | None, Meta(description="In which the launches are; null where the profile does not say.")
+    ] = None
+    order: Annotated[
+        pl.DataFrame | None,
+        WrittenAs(list[PlanOrder] | None),
+        Meta(
+            description="All launches of the population with what they wait for; null where they are in one "
+            "stream, or where this is not known."
+        ),
+    ] = None
     strata: Annotated[pl.DataFrame, WrittenAs(list[PlanStratum])]
     launches: Annotated[pl.DataFrame, WrittenAs(list[PlanLaunch])]
 
@@ -161,6 +191,24 @@ class Plan:
         if not (launches["weight"].is_finite() & (launches["weight"] >= 0)).all():
             raise PlanError("plan: a weight is negative or not a number")
         object.__setattr__(self, "launches", launches)
+        if self.order is not None:
+            self._check_order(self.order)
+
+    def _check_order(self, order: pl.DataFrame) -> None:
+        if missing := [name for name in ORDER_COLUMNS if name not in order.columns]:
+            raise PlanError(f"plan: order has no column {', '.join(missing)}")
+        order = order.select(pl.col(name).cast(kind) for name, kind in ORDER_COLUMNS.items()).sort("launch")
+        ids = order["launch"]
+        if order.drop("ctas").null_count().sum_horizontal()[0] or ids.n_unique() != self.population:
+            raise PlanError(f"plan: order does not have each of the {self.population} launches once")
+        if not self.launches["launch"].is_in(ids.implode()).all():
+            raise PlanError("plan: a launch is not in order")
+        if not order["stratum"].is_in(self.strata["stratum"].implode()).all():
+            raise PlanError("plan: a launch in order belongs to a stratum that does not exist")
+        waits = order.select("launch", "after").explode("after").drop_nulls()
+        if not (waits["after"].is_in(ids.implode()) & (waits["after"] < waits["launch"])).all():
+            raise PlanError("plan: a launch waits for one that is not before it in order")
+        object.__setattr__(self, "order", order)
 
     def __len__(self) -> int:
         return len(self.launches)
@@ -230,6 +278,8 @@ class Plan:
             found = msgspec.convert(data, _WRITTEN)
             values = {each.name: getattr(found, each.name) for each in fields(cls)}
             values["launches"] = pl.DataFrame(data["launches"], schema=LAUNCH_COLUMNS)
+            if data.get("order") is not None:
+                values["order"] = pl.DataFrame(data["order"], schema=ORDER_COLUMNS)
             values["strata"] = pl.DataFrame(data["strata"], schema=STRATUM_COLUMNS)
             return cls(**values)
         except msgspec.DecodeError as error:  # of which ValidationError is one
@@ -264,7 +314,7 @@ class Plan:
 
 _WRITTEN = written(
     Plan,
-    optional=["expected", "ctas"],
+    optional=["expected", "ctas", "streams", "order"],
     derived={"fitted": ("speedup", "distinct_speedup", "makespan_speedup", "profile_error")},
 )
 

@@ -173,6 +173,9 @@ def estimate_rows(estimate: Estimate, kernels: int) -> Rows:
                     kind,
                 ]
             )
+        if (whole := estimate.overlapping.get(metric)) is not None:
+            ends = [f"{whole.low:.6g}", f"{whole.high:.6g}"]
+            rows.append([metric, "end to end", f"{whole.total:.6g}", "", "", *ends, "", "schedule"])
     return header, rows
 
 

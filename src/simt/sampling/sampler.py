@@ -136,6 +136,8 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
         ),
         population=len(profile),
         ctas=_ctas(profile),
+        streams=_streams(profile),
+        order=_order(profile, choice, times),
         population_ns=float(times.sum()),
         replacement=choice.replacement,
         claimed_error=None if profile.expected else choice.claimed_error,
@@ -149,12 +151,44 @@ def make_plan(sampler: Sampler, profile: Profile, choice: Choice) -> Plan:
     )
 
 
+def _grids(profile: Profile) -> pl.Expr:
+    """CTAs of each launch; null where its grid is not known."""
+    if not all(profile.has(name) for name in _GRID):
+        return pl.lit(None, pl.Int64)
+    return pl.fold(pl.lit(1, pl.Int64), lambda a, b: a * b.cast(pl.Int64), [pl.col(name) for name in _GRID])
+
+
 def _ctas(profile: Profile) -> dict[str, int] | None:
     """CTAs of all launches by kernel; None if some launch's grid is not known."""
-    if not all(profile.has(name) for name in _GRID):
-        return None
-    size = pl.fold(pl.lit(1, pl.Int64), lambda a, b: a * b.cast(pl.Int64), [pl.col(name) for name in _GRID])
-    launches = profile.launches.select(pl.col("name").cast(pl.String), size.alias("ctas"))
+    launches = profile.launches.select(pl.col("name").cast(pl.String), _grids(profile).alias("ctas"))
     if launches["ctas"].null_count():
         return None
     return dict(launches.group_by("name").agg(pl.col("ctas").sum()).sort("name").iter_rows())
+
+
+def _streams(profile: Profile) -> int | None:
+    if not profile.has("stream") or profile.launches["stream"].null_count():
+        return None
+    return profile.launches["stream"].n_unique()
+
+
+def _order(profile: Profile, choice: Choice, times: npt.NDArray[np.float64]) -> pl.DataFrame | None:
+    """What each launch waits for, if there are several streams and it is known."""
+    if (_streams(profile) or 0) < 2 or not profile.has("after") or profile.launches["after"].null_count():
+        return None
+    launches = profile.launches["launch"]
+    waits = profile.launches.select("launch", "after").explode("after")
+    # A part of a profile may lack some.
+    waits = (
+        waits.filter(pl.col("after").is_in(launches.implode())).group_by("launch").agg(pl.col("after").sort())
+    )
+    frame = profile.launches.drop("after").join(waits, on="launch", how="left", maintain_order="left")
+    return frame.select(
+        "launch",
+        pl.col("name").cast(pl.String),
+        pl.Series("stratum", choice.strata),
+        pl.Series("time_ns", times),
+        _grids(profile).alias("ctas"),
+        "stream",
+        pl.col("after").fill_null([]),
+    )

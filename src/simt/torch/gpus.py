@@ -184,8 +184,7 @@ class SimulatedGpu:
         self.gpu, self.index = gpu, index
         self.base, self.capacity = int(gpu.memory.native.base), int(gpu.memory.native.capacity)
         _map(gpu)
-        if gpu.checking is not None:
-            gpu.checking.follows_streams = False  # without timing, events of PyTorch stand for no point
+        gpu.follows_streams = False  # without timing, events of PyTorch stand for no point
         self._free: OrderedDict[int, list[int]] = OrderedDict()
         self._late: list[tuple[int, int]] = []
         self._lock = threading.RLock()
