@@ -306,7 +306,7 @@ void convert_small(Translation& t, bool relu) {
 }  // namespace
 
 /// F2FP[.SATFINITE][.RELU].type[.F32].PACK_AB[.rounding] d, a, b: two numbers rounded to a half-precision
-/// type. F2FP[.RELU].TF32.F32.PACK_B[.rounding] d, a: one number rounded to tf32.
+/// type. F2FP[.SATFINITE][.RELU].TF32.F32.PACK_B[.rounding] d, a: one number rounded to tf32.
 /// F2FP.type.F32.PACK_AB_MERGE_C d, a, b, c and F2FP.type.F16.UNPACK_B_MERGE_C d, a, c: rounded to f8.
 /// F2FP.F16.type.UNPACK_B d, a: a pair of f8 numbers. F2FP.type.F32.MERGE_C d, a, c: one number.
 void translate_f2fp(Translation& t) {
@@ -316,6 +316,7 @@ void translate_f2fp(Translation& t) {
   if (t.take("TF32")) {
     if (!t.take("F32") || !t.take("PACK_B")) t.unsupported("this form");
     conversion.to = Type::TF32;
+    conversion.modes.finite = t.take("SATFINITE");
     conversion.modes.rounding = take_rounding(t, {"RN", "RZ"});
     return convert(t, conversion, 1);
   }

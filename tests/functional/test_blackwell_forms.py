@@ -98,6 +98,25 @@ def nearest(v: float, type_: str) -> int:
 
 
 @pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("rounding", ["rn", "rz"])
+def test_tf32_that_stays_finite(rounding: str, relu: str, code: str) -> None:
+    rng = np.random.default_rng(4)
+    bits = rng.integers(0, 1 << 32, 500, dtype=np.uint32)
+    middle = bits[:100] & np.uint32(0xFFFFE000) | np.uint32(0x1000)
+    special = np.array([0, 1 << 31, 0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF], np.uint32)
+    bits = np.concatenate([special, middle, bits])
+    bits = bits[~np.isnan(bits.view(np.float32))]
+    found = newest(f"cvt.{rounding}.satfinite{relu}.tf32.f32 %o, %i0;", bits, code=code)
+    magnitude = bits & np.uint32(0x7FFFFFFF)
+    if rounding == "rn":
+        magnitude += np.uint32(0xFFF) + (magnitude >> np.uint32(13) & np.uint32(1))
+    wanted = np.minimum(magnitude & np.uint32(0xFFFFE000), np.uint32(0x7F7FE000)) | bits & np.uint32(1 << 31)
+    if relu:
+        wanted[bits >> np.uint32(31) == 1] = 0
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
 @pytest.mark.parametrize("half", ["f16", "bf16"])
 @pytest.mark.parametrize("type_", BITS)
 def test_pairs_of_halves_become_small(type_: str, half: str, relu: str, code: str) -> None:

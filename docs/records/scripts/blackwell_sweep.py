@@ -195,8 +195,36 @@ def instructions() -> list[str]:
     return list(dict.fromkeys([*known, *new, *SPECIAL]))
 
 
+# ptxas leaves out an instruction without a use, and one whose operands have no value: registers are loaded
+# before it and stored after it.
+REGISTERS = (("h", "b16", 12), ("r", "b32", 80), ("l", "b64", 40), ("q", "b128", 4))
+OPEN = ".reg .b64 room; ld.param.u64 room,[out]; "
+
+
+def _moves(load: bool) -> str:
+    moves, at = "", 0
+    for name, kind, count in REGISTERS:
+        size = int(kind[1:]) // 8
+        at = -(-at // size) * size
+        for i in range(count):
+            register, place = f"%{name}{i}", f"[room+{at + i * size}]"
+            moves += (
+                f"ld.global.{kind} {register},{place}; " if load else f"st.global.{kind} {place},{register}; "
+            )
+        at += count * size
+    for i in range(4):
+        test, chosen = (
+            f"setp.ne.u32 %p{i},%r{i},0; ",
+            f"selp.u32 %r{i},1,0,%p{i}; st.global.u32 [room+{at + 4 * i}],%r{i}; ",
+        )
+        moves += test if load else chosen
+    return moves
+
+
 def program(lines: list[str], target: str) -> str:
     text = coverage.kernel(lines)
+    text = text.replace("\nL: ret;", f"\n{_moves(False)}\nL: ret;")
+    text = re.sub(r"(proto2: [^\n]*\n)", lambda found: f"{found[1]}{OPEN}{_moves(True)}\n", text)
     return text.replace(".version 8.8", f".version {VERSION}").replace(coverage.TARGET, f"sm_{target}")
 
 
