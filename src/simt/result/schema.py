@@ -98,9 +98,9 @@ def _problem_of(launch: Any, machine: Any) -> str:
             return f"columns of spread {unit} have different lengths, or none"
         if _PLACES & columns.keys():
             return f"spread {unit} has a column {min(_PLACES & columns.keys())}"
-    if problem := launch.timeline.check(machine, len(launch.pc.get("pc", ()))) if launch.timeline else "":
+    if problem := msgspec.convert(launch.pc, PcRecord).check() if launch.pc else "":
         return problem
-    return msgspec.convert(launch.pc, PcRecord).check() if launch.pc else ""
+    return launch.timeline.check(machine, len(launch.pc.get("pc", ()))) if launch.timeline else ""
 
 
 def _problem_of_transfers(transfers: Any) -> str:
