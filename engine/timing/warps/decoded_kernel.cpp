@@ -297,25 +297,26 @@ void Decoder::set_issue_rule(DecodedInstruction& d, const StaticInstruction& s) 
 /// When results can be read, from the least distance between two instructions in code of ptxas 12.9 and 13.0
 /// for sm_75, sm_80 and sm_90 (`validation/distances.py`): an instruction with the upper half of an
 /// IMAD.WIDE's sum follows it as others do, one with the lower half two cycles sooner. What ULDC, UMOV, VOTEU
-/// and ELECT write can be read two cycles later, their predicates after one (ptxas 13.0, sm_100a and
-/// sm_120a), what R2UR writes, 13 cycles later, its predicate after 8. Other results of the uniform datapath
-/// take their latency of 4 to another uniform instruction, 6 to one of the warp's lanes, 7 to a UMOV and 9 to
-/// a memory instruction or a warp-group multiplication. A predicate of DSETP takes 6 instead of 8.
+/// and ELECT write can be read two cycles later, from sm_100 on predicates after one (ptxas 13.0), what R2UR
+/// writes, 13 cycles later, its predicate after 8. Other results of the uniform datapath take their latency
+/// of 4 to another uniform instruction, 6 to one of the warp's lanes, 7 to a UMOV and 9 to a memory
+/// instruction or a warp-group multiplication. A predicate of DSETP takes 6 instead of 8.
 void Decoder::set_result_times(DecodedInstruction& d, const OpcodeRow& row, std::string_view opcode) const {
   constexpr uint32_t between_halves = 2, after_move = 2, after_transfer = 13;
   constexpr uint8_t earlier_comparison = 2, earlier_test = 5, earlier_vote = 1;
   constexpr uint32_t to_lanes = 2, to_move = 3, to_memory = 5;
   IssueRule& rule = d.issue;
+  const bool is_blackwell = spec_.sm_version >= 100;
   const bool moves = row.also.result == ResultTime::UniformMove,
              transfers = row.also.result == ResultTime::Transfer;
   rule.reaches_all = moves || transfers;
   rule.result_after = transfers ? after_transfer
                       : moves   ? std::min<uint32_t>(after_move, d.latency)
                                 : d.latency;
-  rule.predicate_early = transfers              ? earlier_test
-                         : moves                ? earlier_vote
-                         : d.unit == Unit::Fp64 ? earlier_comparison
-                                                : 0;
+  rule.predicate_early = transfers               ? earlier_test
+                         : moves && is_blackwell ? earlier_vote
+                         : d.unit == Unit::Fp64  ? earlier_comparison
+                                                 : 0;
   const bool uniform = d.fixed.unit == Unit::Uniform;
   if (!uniform && row.also.widths == Widths::WideProduct && has_modifiers(opcode, "WIDE"))
     rule.halves_apart = between_halves;
