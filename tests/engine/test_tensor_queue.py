@@ -38,14 +38,13 @@ def published(products: Any, shared_data: Path) -> list[dict[str, str]]:
 
 @pytest.mark.slow
 def test_published_latencies(products: Any, gpu: simt.GPU, published: list[dict[str, str]]) -> None:
-    """Within 6 cycles, but for five of 264, off by 7: pairs of CTAs with M = 128, S8 and scaled types."""
+    """Within 6 cycles, but for one of 264: S8 by two CTAs, M = 128, N = 64."""
     shapes = [products.Product.of(row) for row in published]
     found = [products.cycles(gpu, shape, [1])[0] for shape in shapes]
     published_cycles = [float(row["latency_cycles"]) for row in published]
     off = {s: a - b for s, a, b in zip(shapes, found, published_cycles, strict=True) if abs(a - b) > 6}
     assert len(published) == 264
-    assert len(off) <= 5, off
-    assert all(abs(each) <= 7 for each in off.values()), off
+    assert len(off) <= 1, off
 
 
 @pytest.mark.slow

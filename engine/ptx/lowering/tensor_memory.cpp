@@ -47,6 +47,7 @@ void lower_tensor_memory_product(Lowerer& l) {
     opcode += "." + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
     if (l.has("kind::tf32")) opcode += ".TF32";
   }
+  l.one("UMOV");  // of a descriptor: ptxas moves what is constant, where a program computes others itself
   l.memory(opcode, 16, AddressKind::Bulk);
 }
 
