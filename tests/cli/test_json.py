@@ -63,7 +63,8 @@ def test_every_command_with_a_table_has_json() -> None:
 
 
 @pytest.mark.parametrize("command", RUN)
-def test_standard_output_is_json(command: str, tmp_path: Path) -> None:
+def test_standard_output_is_json(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "cache"))  # that of other tests grows meanwhile
     told = CliRunner().invoke(app, [*command.split(), "--json", "-"])
     assert told.exit_code == 0, told.output
     found = json.loads(told.stdout)
