@@ -112,7 +112,7 @@ def test_a_study_that_is_killed_is_that_of_one_run(tmp_path: Path) -> None:
     """With more points and kills: `python docs/records/scripts/study.py kills`."""
     names = [write_program(tmp_path, f"p{i}", launches=1 + i, steps=40 * (1 + i)) for i in range(3)]
     (tmp_path / "study.toml").write_text(
-        f"inputs = {names}\ngpus = {GPUS}\n[set]\nl1.latency = {[20, 32]}\n"
+        f"inputs = {names}\ngpus = {GPUS}\n[set]\nl1.latency = {[20, 24, 28, 32]}\n"
         "[workers]\ncount = 2\nbatch_seconds = 0.1\n"
     )
     tables = []
@@ -122,7 +122,7 @@ def test_a_study_that_is_killed_is_that_of_one_run(tmp_path: Path) -> None:
         tables.append(study.table(how=False))
         study.results.rename(tmp_path / f"killed-{kills}")
         forget(tmp_path)
-    assert len(tables[0]) == 30 and set(tables[0]["status"]) == {"done"}
+    assert len(tables[0]) == 60 and set(tables[0]["status"]) == {"done"}
     assert tables[0].equals(tables[1])
     assert tables[0]["cycles"].n_unique() > 15
 
