@@ -91,10 +91,15 @@ void run_bulk(Context& c, const Op& op) {
     const std::byte* source = host_address(c, d.direction.from, from[i], bytes, i);
     if (d.prefetches) return;
     if (to[i] % 16) misaligned(to[i], 16, i);
+    const uint32_t mask = d.packed                ? words[i] >> 16
+                          : d.mask == place::none ? 0
+                                                  : c.lanes<const uint32_t>(d.mask)[i] & 0xffff;
     const auto copy_to = [&](uint64_t address, uint64_t signal) {
       std::byte* destination = host_address(c, d.direction.to, address, bytes, i);
       if (d.reduction.combine)
         d.reduction.combine(destination, source, bytes / d.reduction.bytes);
+      else if (d.masked)
+        for (uint32_t k = 0; k < bytes; ++k) destination[k] = mask >> k % 16 & 1 ? source[k] : destination[k];
       else
         std::memmove(destination, source, bytes);
       if (d.signals) Mbarrier(c, AccessSpace::Shared, signal, i).expect(-int64_t{bytes});
@@ -103,8 +108,7 @@ void run_bulk(Context& c, const Op& op) {
       copy_to(to[i], mbarrier[i]);
       return;
     }
-    const uint32_t ctas = d.packed ? words[i] >> 16 : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
-    for (uint32_t rest = ctas; rest; rest &= rest - 1) {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
       copy_to(c.in_cta(to[i], rank), c.in_cta(mbarrier[i], rank));
     }
