@@ -34,6 +34,7 @@ struct BulkDetail : Detail {
   bool multicast = false, prefetches = false;
   bool masked = false;                            ///< writes only some bytes of each 16
   Place bytes = place::none, mask = place::none;  ///< mask: 16 bits, of CTAs or of bytes
+  Place left = place::none, right = place::none;  ///< bytes at both ends that are not copied, if any
   /// `bytes` holds, as in machine code, the number of 16 bytes, and above it the mask.
   bool packed = false;
   ElementReduction reduction;

@@ -319,9 +319,10 @@ def test_stochastic_rounding_is_unbiased(code: str) -> None:
     [
         ("cvt.rs.e4m3x4.f32 %o, {%i0, %i0, %i0, %i0}, %i0", "need .satfinite"),
         ("cvt.rs.satfinite.f16x2.f16x2 %o, %i0, %i0", "these types with stochastic rounding"),
+        ("cvt.rn.bf16x2.s2f6x2 %o, %i0", "numbers of type .s2f6x2, of which it is not published"),
     ],
 )
-def test_stochastic_rounding_of_other_forms(form: str, message: str) -> None:
+def test_conversions_that_are_refused(form: str, message: str) -> None:
     with pytest.raises(PtxError, match=message):
         per_lane(form + ";", np.zeros(32, np.uint32), target="100a", code="ptx")
 
@@ -411,6 +412,32 @@ def test_bulk_stores_of_some_bytes(mask: int, hint: bool, code: str) -> None:
     Device(text, target="100a", code=code).run("k", data, out, mask, 208)
     taken = (mask >> (np.arange(256) % 16) & 1).astype(bool) & (np.arange(256) < 208)
     np.testing.assert_array_equal(out, np.where(taken, data, 0xEE))
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (5, 0), (3, 15)])
+def test_bulk_loads_without_their_ends(left: int, right: int) -> None:
+    """The bytes that are ignored need not lie in memory. In machine code, they are copied."""
+    data = np.random.default_rng(13).integers(1, 256, 96 - right).astype(np.uint8)
+    out = np.zeros(96, np.uint8)
+    text = """
+    .visible .entry k(.param .b64 data, .param .b64 out, .param .b32 left, .param .b32 right)
+    {
+      .shared .align 16 .b8 room[96]; .shared .align 8 .b64 bar;
+      .reg .b64 %d, %o, %v; .reg .b32 %i, %r, %b, %l, %n; .reg .pred %p;
+      ld.param.b64 %d, [data]; ld.param.b64 %o, [out]; ld.param.b32 %l, [left]; ld.param.b32 %n, [right];
+      mov.u32 %i, %tid.x; mov.u32 %r, room; mov.u32 %b, bar; mad.lo.u32 %r, %i, 8, %r; setp.ge.u32 %p, %i, 12;
+      @%p ret; st.shared.b64 [%r], 0; mad.wide.u32 %o, %i, 8, %o; setp.ne.u32 %p, %i, 0; @%p bra COPIED;
+      mbarrier.init.shared::cta.b64 [%b], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 96;
+      fence.proxy.async;
+      cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r], [%d], 96, %l, %n, [%b];
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @!%p bra W;
+    COPIED:
+      bar.warp.sync 0xfff; ld.shared.b64 %v, [%r]; st.global.b64 [%o], %v; ret;
+    }
+    """
+    Device(text, target="100a", code="ptx").run("k", data, out, left, right)
+    np.testing.assert_array_equal(out[left : 96 - right], data[left:])
+    assert not out[:left].any() and not out[96 - right :].any()
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ inline constexpr PtxRow memory_rows[] = {
               " | multimem.ld_reduce.relaxed.gpu.global.add.{f32,v4.f32} V,[g]",
      .translate = functional::translate_multimem_load,
      .lowering = functional::lower_load,
-     .later_forms = "multimem.ld_reduce.relaxed.gpu.global.add{,.acc::f16}.{e4m3x4,e5m2x4} r,[g]"},
+     .later_forms = "multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.{e4m3x4,e5m2x4} r,[g]"},
     {.name = "multimem.st",
      .facts = store.with(Vectors::Pieces),
      .forms = "multimem.st.relaxed.gpu.global.{u32,f32} [g],T",

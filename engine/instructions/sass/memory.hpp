@@ -152,7 +152,7 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
      ".64 URZ,[address],a",
      sass::translate_fill_shared},
     {"LDGMC",
-     {{Blackwell, GlobalLoad}},
+     {{Hopper, GlobalLoad}},
      Energy::LoadStore,
      ".E.{ADD,HPADD,MIN,MAX,AND,OR,XOR}.type[.RN].STRONG.scope d,address",
      sass::translate_multicast_load},

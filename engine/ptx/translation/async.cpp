@@ -168,6 +168,12 @@ void translate_cp_async_bulk(Translation& t) {
     d.to = memory_address(t, next++);
     d.from = memory_address(t, next++);
     d.bytes = t.source(next++, Type::U32);
+    if (t.take("ignore_oob")) {
+      if (!d.signals || d.direction.from != AccessSpace::Global || d.multicast)
+        t.unsupported("bytes are ignored by copies from global memory to one CTA");
+      d.left = t.source(next++, Type::U32);
+      d.right = t.source(next++, Type::U32);
+    }
     if (d.signals) d.mbarrier = memory_address(t, next++);
     if (d.multicast) d.mask = t.source(next++, Type::B16);
     if (d.masked) d.mask = t.source(t.operand_count() - 1, Type::B16);

@@ -241,6 +241,8 @@ void translate_stochastic(Translation& t) {
 
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
+  if (t.mnemonic().has("s2f6x2"))
+    t.unsupported("numbers of type .s2f6x2, of which it is not published to what negative ones saturate");
   if (t.mnemonic().has("rs")) return translate_stochastic(t);
   if (is_small(t)) return translate_small(t);
   Conversion conversion;
