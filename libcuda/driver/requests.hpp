@@ -533,7 +533,7 @@ struct ReferenceRequest {
   void write(Writer& writer) const { writer.values(operation, module, name, type); }
 };
 
-/// Of a tensor map for im2col. wide: 1 for the mode `::w`, 2 for `::w::128`, which have corners along W.
+/// Of a tensor map for im2col. wide: 1 for the mode `::w`, 2 for `::w::128`, with corners along W.
 struct Corners {
   std::span<const int32_t> lower;
   std::span<const int32_t> upper;
