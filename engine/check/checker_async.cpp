@@ -186,7 +186,7 @@ void Checker::bulk(Context& c, const Op& op, uint32_t pc) {
     access(c, functional::generic_address(d.direction.from, from[i]), bytes, i, reading, Later);
     const uint32_t ctas = !d.multicast ? 0
                           : d.packed   ? words[i] >> 16
-                                       : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
+                                       : c.lanes<const uint32_t>(d.mask)[i] & 0xffff;
     const auto bring = [&](uint64_t there) {
       access(c, there, bytes, i, writing, Later | Writes);
       copies(c, there, functional::generic_address(d.direction.from, from[i]), bytes, i);

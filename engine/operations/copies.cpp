@@ -88,23 +88,33 @@ void run_bulk(Context& c, const Op& op) {
     if (bytes % 16)
       throw Fault("illegal instruction", "a bulk copy whose size is not a multiple of 16 bytes", i);
     if (from[i] % 16) misaligned(from[i], 16, i);
-    const std::byte* source = host_address(c, d.direction.from, from[i], bytes, i);
+    const bool shortened = d.left != place::none;
+    const uint32_t left = shortened ? c.lanes<const uint32_t>(d.left)[i] : 0,
+                   right = shortened ? c.lanes<const uint32_t>(d.right)[i] : 0;
+    if (left > 15 || right > 15 || left + right > bytes)
+      throw Fault("illegal instruction", "a bulk copy that ignores more bytes than 15, or than it has", i);
+    const uint32_t copied = bytes - left - right;
+    const std::byte* source = host_address(c, d.direction.from, from[i] + left, copied, i);
     if (d.prefetches) return;
     if (to[i] % 16) misaligned(to[i], 16, i);
+    const uint32_t mask = d.packed                ? words[i] >> 16
+                          : d.mask == place::none ? 0
+                                                  : c.lanes<const uint32_t>(d.mask)[i] & 0xffff;
     const auto copy_to = [&](uint64_t address, uint64_t signal) {
       std::byte* destination = host_address(c, d.direction.to, address, bytes, i);
       if (d.reduction.combine)
         d.reduction.combine(destination, source, bytes / d.reduction.bytes);
+      else if (d.masked)
+        for (uint32_t k = 0; k < bytes; ++k) destination[k] = mask >> k % 16 & 1 ? source[k] : destination[k];
       else
-        std::memmove(destination, source, bytes);
+        std::memmove(destination + left, source, copied);
       if (d.signals) Mbarrier(c, AccessSpace::Shared, signal, i).expect(-int64_t{bytes});
     };
     if (!d.multicast) {
       copy_to(to[i], mbarrier[i]);
       return;
     }
-    const uint32_t ctas = d.packed ? words[i] >> 16 : c.lanes<const uint32_t>(d.cta_mask)[i] & 0xffff;
-    for (uint32_t rest = ctas; rest; rest &= rest - 1) {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const auto rank = static_cast<uint32_t>(std::countr_zero(rest));
       copy_to(c.in_cta(to[i], rank), c.in_cta(mbarrier[i], rank));
     }

@@ -32,8 +32,10 @@ struct BulkDetail : Detail {
   Address to, from, mbarrier;
   bool signals = false;  ///< the mbarrier
   bool multicast = false, prefetches = false;
-  Place bytes = place::none, cta_mask = place::none;
-  /// `bytes` holds, as in machine code, the number of 16 bytes, and above it the CTA mask.
+  bool masked = false;                            ///< writes only some bytes of each 16
+  Place bytes = place::none, mask = place::none;  ///< mask: 16 bits, of CTAs or of bytes
+  Place left = place::none, right = place::none;  ///< bytes at both ends that are not copied, if any
+  /// `bytes` holds, as in machine code, the number of 16 bytes, and above it the mask.
   bool packed = false;
   ElementReduction reduction;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "machine/lanes.hpp"
@@ -36,6 +37,17 @@ struct Halves {
     const auto low = static_cast<uint16_t>(F{}(static_cast<H>(a), static_cast<H>(b)));
     const auto high = static_cast<uint16_t>(F{}(static_cast<H>(a >> 16), static_cast<H>(b >> 16)));
     return low | uint32_t{high} << 16;
+  }
+};
+
+/// Applies F to each byte, of type H.
+template <class F, class H>
+struct Bytes {
+  uint32_t operator()(uint32_t a, uint32_t b) const {
+    uint32_t r = 0;
+    for (uint32_t k = 0; k < 32; k += 8)
+      r |= uint32_t{static_cast<uint8_t>(F{}(static_cast<H>(a >> k), static_cast<H>(b >> k)))} << k;
+    return r;
   }
 };
 
@@ -79,23 +91,16 @@ struct Sub {
     return static_cast<T>(Wrapping<T>(a) - Wrapping<T>(b));
   }
 };
-struct AddSaturated {
-  int32_t operator()(int32_t a, int32_t b) const {
-    // Overflows if the sum's sign differs from both operands'.
-    const uint32_t sum = static_cast<uint32_t>(a) + static_cast<uint32_t>(b);
-    const int32_t limit = a < 0 ? INT32_MIN : INT32_MAX;
-    const bool overflows =
-        static_cast<int32_t>((sum ^ static_cast<uint32_t>(a)) & (sum ^ static_cast<uint32_t>(b))) < 0;
-    return overflows ? limit : static_cast<int32_t>(sum);
-  }
+struct NegatedBytes {
+  uint32_t operator()(uint32_t a) const { return Bytes<Sub, uint8_t>{}(0, a); }
 };
-struct SubSaturated {
-  int32_t operator()(int32_t a, int32_t b) const {
-    const uint32_t difference = static_cast<uint32_t>(a) - static_cast<uint32_t>(b);
-    const int32_t limit = a < 0 ? INT32_MIN : INT32_MAX;
-    const bool overflows = static_cast<int32_t>((static_cast<uint32_t>(a) ^ static_cast<uint32_t>(b)) &
-                                                (difference ^ static_cast<uint32_t>(a))) < 0;
-    return overflows ? limit : static_cast<int32_t>(difference);
+/// F of numbers of up to 32 bits, which does not go beyond the least and the greatest number of their type.
+template <class F>
+struct Saturated {
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(std::clamp<int64_t>(F{}(int64_t{a}, int64_t{b}), std::numeric_limits<T>::min(),
+                                              std::numeric_limits<T>::max()));
   }
 };
 struct MulLow {

@@ -9,21 +9,13 @@
 namespace simt::functional {
 namespace {
 
-/// For nearest_code; NaN becomes the largest number.
-template <class F>
-struct Nearest {
-  static constexpr int mantissa = F::mantissa, bias = F::bias;
-  static constexpr uint32_t most = (1u << (F::bits - 1)) - 1, infinite = most, nan = most,
-                            sign = 1u << (F::bits - 1);
-};
-
 template <class F>
 constexpr uint32_t pair_shift = F::bits == 4 ? 4 : 8;
 
 template <class F>
 void run_to_small(Context& c, const Op& op) {
   const bool relu = op.immediate != 0;
-  const auto code = [relu](float v) { return nearest_code<Nearest<F>, false>(relu && v <= 0 ? 0.0f : v); };
+  const auto code = [relu](float v) { return nearest_code<Codes<F>, false>(relu && v <= 0 ? 0.0f : v); };
   map_lanes<uint32_t, float, float>(
       c, op.destination, [=](float upper, float lower) { return code(upper) << pair_shift<F> | code(lower); },
       op.a, op.b);

@@ -21,6 +21,18 @@ using E2m3 = SmallFormat<2, 3, 1, SmallSpecials::None>;
 using E3m2 = SmallFormat<3, 2, 3, SmallSpecials::None>;
 using E2m1 = SmallFormat<2, 1, 1, SmallSpecials::None>;
 
+/// The codes of a format's limits, as nearest_code takes them. Without NaN and infinities, the largest number
+/// stands for them.
+template <class F>
+struct Codes {
+  static constexpr int mantissa = F::mantissa, bias = F::bias;
+  static constexpr uint32_t sign = 1u << (F::bits - 1), nan = sign - 1,
+                            most = F::specials == SmallSpecials::None  ? nan
+                                   : F::specials == SmallSpecials::Nan ? nan - 1
+                                                                       : nan - (1u << mantissa),
+                            infinite = F::specials == SmallSpecials::None ? most : most + 1;
+};
+
 template <class F>
 constexpr float decoded_small_float(uint32_t code) {
   const bool negative = code >> (F::bits - 1) & 1;

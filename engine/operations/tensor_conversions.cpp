@@ -1,19 +1,11 @@
 /// Conversions to and from f8, and to tf32: the formats of tensor cores.
 #include "operations/conversion_families.hpp"
+#include "operations/small_floats.hpp"
 
 namespace simt::functional {
 namespace {
 
 using ptx::Type;
-
-struct E4M3Format {  // without infinities
-  static constexpr int mantissa = 3, bias = 7;
-  static constexpr uint32_t most = 0x7e, infinite = 0x7f, nan = 0x7f, sign = 0x80;
-};
-struct E5M2Format {
-  static constexpr int mantissa = 2, bias = 15;
-  static constexpr uint32_t most = 0x7b, infinite = 0x7c, nan = 0x7f, sign = 0x80;
-};
 
 template <class Format>
 uint32_t f8_code(float v, bool relu) {
@@ -103,8 +95,8 @@ Handler f8_handler(const Conversion& conversion, Type format) {
 }  // namespace
 
 Handler f8_conversion(const Conversion& conversion) {
-  if (Handler h = f8_handler<E4M3Format>(conversion, Type::E4M3x2)) return h;
-  return f8_handler<E5M2Format>(conversion, Type::E5M2x2);
+  if (Handler h = f8_handler<Codes<E4m3>>(conversion, Type::E4M3x2)) return h;
+  return f8_handler<Codes<E5m2>>(conversion, Type::E5M2x2);
 }
 
 Handler tf32_conversion() {

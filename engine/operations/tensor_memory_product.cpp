@@ -68,6 +68,7 @@ struct Instruction {
   bool saturates = false, negates_a = false, negates_b = false, transposes_a = false, transposes_b = false;
   uint32_t scale_a = 0, scale_b = 0;  ///< first byte of the scale factors in a word
   bool exponents_only = true;         ///< scale factors are ue8m0, not ue4m3
+  uint32_t most_shift = 0;            ///< of B's columns, by a zero-column mask descriptor
 };
 
 Element element_of(Kind kind, uint32_t code) {
@@ -183,6 +184,7 @@ Instruction decode(const Detail5& d, uint32_t word, uint32_t sm_version) {
       illegal("4-bit elements are not transposed");
   } else {
     i.m = bits(24, 5) * 16;
+    if (d.weights && bits(30, 2)) i.most_shift = 4u << bits(30, 2);
     const uint32_t type = bits(4, 2), wanted = i.kind == Kind::I8 ? 2 : 1;
     i.half = type == 0 && (i.kind == Kind::F16 || i.kind == Kind::F8f6f4);
     if (type != wanted && !i.half)
@@ -445,6 +447,33 @@ int32_t integer_sum(const float* a, const float* b, uint32_t k, int32_t before, 
   return static_cast<int32_t>(static_cast<uint32_t>(total));
 }
 
+/// Which columns of B are zeros, as a zero-column mask descriptor says: after a first span of one sort, spans
+/// of both sorts take turns. Its table in the PTX ISA calls the fields of the two spans by each other's
+/// names; its examples have the "use span" as that of B's columns.
+struct ZeroColumns {
+  uint64_t descriptor = 0;
+  uint32_t shift = 0;  ///< the column of B that is the first
+
+  explicit ZeroColumns(uint64_t word = 0) : descriptor(word), shift(field(56, 6)) {}
+  /// Columns of the first span of a part of the columns that are left out.
+  uint32_t start(uint32_t part) const { return masks() ? field(8 * part, 8) : 0; }
+  uint32_t first_span(uint32_t part) const { return zeros_first(part) ? zeros() : used(); }
+  bool holds(uint32_t part, uint32_t column) const {
+    if (!masks()) return false;
+    const uint32_t at = (column + start(part)) % (zeros() + used());
+    return zeros_first(part) ? at < zeros() : at >= used();
+  }
+
+ private:
+  uint32_t field(uint32_t from, uint32_t bits) const {
+    return static_cast<uint32_t>(descriptor >> from) & ((1u << bits) - 1);
+  }
+  bool masks() const { return field(39, 1); }
+  bool zeros_first(uint32_t part) const { return field(32 + part, 1); }
+  uint32_t zeros() const { return field(40, 8) + 1; }
+  uint32_t used() const { return field(48, 8) + 1; }
+};
+
 /// One thread's product.
 class Product {
  public:
@@ -476,7 +505,7 @@ class Product {
     }
     if (d.shifts_a && (!in_a_memory() || layout_.rows != TensorMemory::lane_count))
       illegal(".ashift needs A in tensor memory, and M = 128 or 256");
-    if (d.zero_columns != place::none) check_zero_columns(c.lanes<const uint64_t>(d.zero_columns)[lane]);
+    if (d.zero_columns != place::none) take_zero_columns(c.lanes<const uint64_t>(d.zero_columns)[lane]);
   }
 
   void run() {
@@ -511,20 +540,31 @@ class Product {
                                      std::to_string(lane) + ", expected lane 0" +
                                      (layout_.half_used ? " or 16" : ""));
   }
-  void check_zero_columns(uint64_t descriptor) const {
-    if (descriptor >> 39 & 1 || descriptor >> 56 & 63)
-      illegal("a zero-column mask, or a column shift, is not executed here");
+  void take_zero_columns(uint64_t descriptor) {
+    zero_columns_ = ZeroColumns(descriptor);
+    const uint32_t shift = zero_columns_.shift, most = std::min(in_.most_shift, in_.m == 32 ? 16u : 32u);
+    if (shift > most)
+      illegal("the zero-column mask descriptor shifts columns by " + std::to_string(shift) + ", expected " +
+              std::to_string(most) + " at most (bits 30 and 31 of the instruction descriptor)");
+    for (uint32_t p = 0; p < layout_.parts; ++p)
+      if (zero_columns_.start(p) >= zero_columns_.first_span(p))
+        illegal("the zero-column mask descriptor skips the whole first span");
   }
 
   void read_b() {
-    const uint32_t each = in_.n / d_.ctas;
-    b_ = {in_.k, std::vector<float>(size_t{in_.n} * in_.k)};
+    constexpr uint32_t rows = SharedMatrix::rows;
+    const uint32_t each = in_.n / d_.ctas, shift = zero_columns_.shift;
+    b_ = {in_.k, std::vector<float>(size_t{in_.n + (shift + rows - 1) / rows * rows} * in_.k)};
     const uint64_t descriptor = c_.lanes<const uint64_t>(d_.b_descriptor)[lane_];
     for (uint32_t rank = 0; rank < d_.ctas; ++rank)
       read_shared(c_, *ctas_[rank], descriptor, {in_.b, container_bits(in_.kind), in_.transposes_b, false},
-                  each, b_, rank * each);
+                  each + (shift + rows - 1) / rows * rows, b_, rank * each);
     if (in_.negates_b)
       for (float& v : b_.values) v = -v;
+    b_.values.erase(b_.values.begin(), b_.values.begin() + size_t{shift} * in_.k);
+    const uint32_t columns = in_.n / layout_.parts;
+    for (uint32_t n = 0; n < in_.n; ++n)
+      if (zero_columns_.holds(n / columns, n % columns)) std::fill_n(b_.row(n), in_.k, 0.0f);
   }
 
   Numbers read_a(uint32_t rank, uint32_t part) const {
@@ -693,6 +733,7 @@ class Product {
   uint32_t lane_;
   std::array<Cta*, 2> ctas_{};
   Numbers b_;
+  ZeroColumns zero_columns_;
 };
 
 }  // namespace

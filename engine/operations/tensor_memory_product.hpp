@@ -29,8 +29,8 @@ struct TensorMemoryProductDetail : Detail {
   Place zero_columns = place::none;  ///< the zero-column mask descriptor of .ws
 };
 
-/// For each lane, as each thread issues a product of its own. Throws Fault: for a descriptor that PTX does
-/// not allow, and for what is not executed (zero-column masks).
+/// For each lane, as each thread issues a product of its own. Throws Fault for a descriptor that PTX does not
+/// allow, and for what is not executed (sparsity selectors other than 0 and 1).
 void run_tensor_memory_product(Context& c, const Op& op);
 
 }  // namespace simt::functional

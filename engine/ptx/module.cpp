@@ -14,19 +14,20 @@ struct TypeFacts {
 };
 
 constexpr TypeFacts type_facts[] = {
-    {"", 0, false, false},           {"b1", 0, false, false},      {"b8", 1, false, false},
-    {"b16", 2, false, false},        {"b32", 4, false, false},     {"b64", 8, false, false},
-    {"b128", 16, false, false},      {"u8", 1, false, false},      {"u16", 2, false, false},
-    {"u32", 4, false, false},        {"u64", 8, false, false},     {"s8", 1, false, true},
-    {"s16", 2, false, true},         {"s32", 4, false, true},      {"s64", 8, false, true},
-    {"f16", 2, true, true},          {"f16x2", 4, true, true},     {"bf16", 2, true, true},
-    {"bf16x2", 4, true, true},       {"tf32", 4, true, true},      {"f32", 4, true, true},
-    {"f32x2", 8, true, true},        {"f64", 8, true, true},       {"e4m3", 1, true, true},
-    {"e5m2", 1, true, true},         {"e3m2", 1, true, true},      {"e2m3", 1, true, true},
-    {"e2m1", 1, true, true},         {"e4m3x2", 2, true, true},    {"e5m2x2", 2, true, true},
-    {"u16x2", 4, false, false},      {"s16x2", 4, false, true},    {"u4", 0, false, false},
-    {"s4", 0, false, true},          {"pred", 0, false, false},    {"texref", 8, false, false},
-    {"samplerref", 8, false, false}, {"surfref", 8, false, false},
+    {"", 0, false, false},        {"b1", 0, false, false},     {"b8", 1, false, false},
+    {"b16", 2, false, false},     {"b32", 4, false, false},    {"b64", 8, false, false},
+    {"b128", 16, false, false},   {"u8", 1, false, false},     {"u16", 2, false, false},
+    {"u32", 4, false, false},     {"u64", 8, false, false},    {"s8", 1, false, true},
+    {"s16", 2, false, true},      {"s32", 4, false, true},     {"s64", 8, false, true},
+    {"f16", 2, true, true},       {"f16x2", 4, true, true},    {"bf16", 2, true, true},
+    {"bf16x2", 4, true, true},    {"tf32", 4, true, true},     {"f32", 4, true, true},
+    {"f32x2", 8, true, true},     {"f64", 8, true, true},      {"e4m3", 1, true, true},
+    {"e5m2", 1, true, true},      {"e3m2", 1, true, true},     {"e2m3", 1, true, true},
+    {"e2m1", 1, true, true},      {"e4m3x2", 2, true, true},   {"e5m2x2", 2, true, true},
+    {"u16x2", 4, false, false},   {"s16x2", 4, false, true},   {"u8x4", 4, false, false},
+    {"s8x4", 4, false, true},     {"u4", 0, false, false},     {"s4", 0, false, true},
+    {"pred", 0, false, false},    {"texref", 8, false, false}, {"samplerref", 8, false, false},
+    {"surfref", 8, false, false},
 };
 constexpr size_t type_count = static_cast<size_t>(Type::Surfref) + 1;
 static_assert(std::size(type_facts) == type_count);

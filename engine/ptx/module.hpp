@@ -48,6 +48,8 @@ enum class Type : uint8_t {
   E5M2x2,
   U16x2,
   S16x2,
+  U8x4,
+  S8x4,
   U4,
   S4,
   Pred,

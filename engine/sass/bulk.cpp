@@ -83,12 +83,13 @@ void emit_bulk(Translation& t, BulkDetail d) {
 
 }  // namespace
 
-/// UBLKCP.to.from [to], [from], size.
+/// UBLKCP.to.from[.MULTICAST|.DST_G_BYTE_MASK] [to], [from], size.
 void translate_bulk_copy(Translation& t) {
   BulkDetail d;
   d.direction.to = take_space(t);
   d.direction.from = take_space(t);
   d.multicast = t.take("MULTICAST");
+  d.masked = d.direction.to == AccessSpace::Global && t.take("DST_G_BYTE_MASK");
   emit_bulk(t, d);
 }
 

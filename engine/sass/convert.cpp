@@ -1,6 +1,7 @@
 /// Conversions between numbers: F2I, I2F, F2F, FRND and their packed forms.
 #include "operations/conversion.hpp"
 #include "operations/small_conversions.hpp"
+#include "operations/stochastic_conversions.hpp"
 #include "sass/instructions.hpp"
 #include "sass/pairs.hpp"
 #include "sass/rows.hpp"
@@ -183,20 +184,22 @@ void translate_i2i(Translation& t) {
 
 namespace {
 
-/// d = {a, b} as halves: Op::a and Op::b hold one number each.
+/// d = {a, the low bits of b}; Op::immediate says how many.
 void run_pack(Context& c, const Op& op) {
   const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  map_words(c, op.destination, [=](uint32_t i) { return a[i] << 16 | (b[i] & 0xffffu); });
+  const auto bits = static_cast<uint32_t>(op.immediate);
+  map_words(c, op.destination, [=](uint32_t i) { return a[i] << bits | (b[i] & ((1u << bits) - 1)); });
 }
 
 enum class Packing : uint8_t { Both, BothMerged, Lower, LowerMerged, OneMerged };
 
-/// d = {a, b} as halves.
-void pack(Translation& t, Place to, Place a, Place b) {
+/// d = {a, the low bits of b}.
+void pack(Translation& t, Place to, Place a, Place b, uint32_t bits = 16) {
   Op& op = t.emit(run_pack);
   op.destination = to;
   op.a = a;
   op.b = b;
+  op.immediate = bits;
 }
 
 /// Two numbers, rounded to a pair of a half-precision type.
@@ -282,9 +285,10 @@ void convert_small(Translation& t, bool relu) {
   }
   const bool merges = form != 2;
   const Place upper = merges ? t.source(form == 0 ? 3 : 2) : place::none;
-  // Pairs of 4 bits fill a byte: what is above it with an operand to merge is not known.
-  if (conversion.to == "e2m1x2" && !t.operand(form == 0 ? 3 : 2).is_zero())
-    t.unsupported("an operand to merge");
+  // ptxas merges bytes of two f32 numbers; with halves it leaves the operand out, so its meaning is not
+  // known.
+  const bool byte = conversion.to == "e2m1x2";
+  if (byte && form == 1 && !t.operand(2).is_zero()) t.unsupported("an operand to merge");
   const Place pair = merges ? t.scratch(1) : to;
   if (conversion.to == "e4m3x2" || conversion.to == "e5m2x2") {
     Conversion f8{conversion.to == "e4m3x2" ? Type::E4M3x2 : Type::E5M2x2, Type::F32, {}};
@@ -300,7 +304,27 @@ void convert_small(Translation& t, bool relu) {
     op.b = b;
     op.immediate = scales ? finite : relu + (to_bf16 && finite ? 2 : 0);
   }
-  if (merges) pack(t, to, upper, pair);
+  if (merges) pack(t, to, upper, pair, byte ? 8 : 16);
+}
+
+/// F2FP[.SATFINITE][.RELU].half.F32.PACK_AB.RS d, a, b, c; .small.F32.PACK_AB_MERGE_C.RS d, a, b, c: c holds
+/// the random bits.
+void convert_stochastic(Translation& t, bool relu) {
+  t.take("RS");
+  const bool finite = t.take("SATFINITE");
+  const int to_index = t.take_next_of({"E2M1", "E2M3", "E3M2", "E8", "E4M3", "E5M2", "BF16", "F16"});
+  const Handler run = to_index < 0 ? nullptr : functional::stochastic_conversion(pair_formats[to_index].name);
+  if (!run || !t.take("F32")) t.unsupported("its types");
+  const bool halves = to_index > 5;
+  if (!t.take(halves ? "PACK_AB" : "PACK_AB_MERGE_C") || (!halves && !finite)) t.unsupported("this form");
+  const Place to = t.destination(0);
+  const Place a = number_source(t, 1, Type::F32), b = number_source(t, 2, Type::F32), word = t.source(3);
+  Op& op = t.emit(run);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  op.c = word;
+  op.immediate = relu + (finite ? 2 : 0);
 }
 
 }  // namespace
@@ -312,6 +336,7 @@ void convert_small(Translation& t, bool relu) {
 void translate_f2fp(Translation& t) {
   Conversion conversion;
   conversion.modes.relu = t.take("RELU");
+  if (t.has("RS")) return convert_stochastic(t, conversion.modes.relu);
   if (is_small(t)) return convert_small(t, conversion.modes.relu);
   if (t.take("TF32")) {
     if (!t.take("F32") || !t.take("PACK_B")) t.unsupported("this form");

@@ -35,7 +35,8 @@ Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, t
 Semantics translate_hmma, translate_qmma, translate_omma, translate_imma, translate_bmma, translate_dmma,
     translate_ldsm, translate_stsm, translate_movm, translate_group_product, translate_warpgroup;
 // memory.cpp
-Semantics translate_load, translate_store, translate_load_constant, translate_fence, translate_nothing;
+Semantics translate_load, translate_multicast_load, translate_store, translate_load_constant, translate_fence,
+    translate_nothing;
 // atomics.cpp
 Semantics translate_atomic, translate_query_space;
 // async.cpp

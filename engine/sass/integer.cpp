@@ -221,52 +221,58 @@ void translate_iadd3(Translation& t) {
 
 namespace {
 
-void run_byte_sums(Context& c, const Op& op) {
-  const auto& d = op.details<SumDetail>();
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  const uint32_t fa = d.a.flip, fb = d.b.flip, plus = d.plus;
-  map_words(c, op.destination, [=](uint32_t i) {
-    uint32_t r = 0;
-    for (uint32_t k = 0; k < 32; k += 8) r |= ((((a[i] ^ fa) >> k) + ((b[i] ^ fb) >> k) + plus) & 0xff) << k;
-    return r;
-  });
-}
+using functional::Add;
+using functional::Bytes;
+using functional::Halves;
+using functional::Saturated;
+using functional::Sub;
 
-/// The sum of signed numbers, which may be negated.
-void run_saturated_sum_of_two(Context& c, const Op& op) {
-  const auto& d = op.details<SumDetail>();
-  const uint32_t *a = row(c, op.a), *b = row(c, op.b);
-  const auto number = [](const Flipped& f, uint32_t bits) {
-    return int64_t{static_cast<int32_t>(bits ^ f.flip)} + f.plus;
-  };
-  map_words(c, op.destination, [&](uint32_t i) {
-    const int64_t sum = number(d.a, a[i]) + number(d.b, b[i]);
-    return static_cast<uint32_t>(std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX));
-  });
+/// a + b or a - b, of saturated numbers or of the parts of words.
+template <class F>
+Handler parts_sum(std::string_view type, bool saturates) {
+  if (type == "32") return run_binary<Saturated<F>, uint32_t>;
+  if (type == "S32") return run_binary<Saturated<F>, int32_t>;
+  if (type == "16x2")
+    return saturates ? run_binary<Halves<Saturated<F>, uint16_t>, uint32_t>
+                     : run_binary<Halves<F, uint16_t>, uint32_t>;
+  if (type == "S16x2") return saturates ? run_binary<Halves<Saturated<F>, int16_t>, uint32_t> : nullptr;
+  if (!saturates) return run_binary<Bytes<F, uint8_t>, uint32_t>;
+  return type == "U8x4" ? run_binary<Bytes<Saturated<F>, uint8_t>, uint32_t>
+                        : run_binary<Bytes<Saturated<F>, int8_t>, uint32_t>;
 }
 
 }  // namespace
 
-/// VIADD[.16x2,.U8x4,.S32.ISAT] d, a, b: ISAT does not go beyond the least and the greatest number.
+/// VIADD[.16x2,.S16x2,.U8x4,.S8x4,.32,.S32][.ISAT] d, a, b: ISAT does not go beyond the least and the
+/// greatest number.
 void translate_viadd(Translation& t) {
-  t.take_one_of({"U32", "S32"});
-  const bool halves = t.take("16x2"), bytes = t.take_one_of({"U8x4", "S8x4"}) >= 0,
-             saturates = t.take("ISAT");
-  SumDetail d;
+  static constexpr std::string_view types[] = {"S32", "32", "16x2", "S16x2", "U8x4", "S8x4"};
+  t.take("U32");
+  const std::string_view type = types[t.take_one_of({"S32", "32", "16x2", "S16x2", "U8x4", "S8x4"}, 0)];
+  const bool saturates = t.take("ISAT");
   const Place to = t.destination(0);
-  d.a = Flipped(t, 1);
-  d.b = Flipped(t, 2);
-  d.plus = d.a.plus + d.b.plus;
-  if (halves && (d.a.flip || d.b.flip)) t.unsupported("a negated operand");
-  if (saturates && (halves || bytes)) t.unsupported("the modifier .ISAT of this type");
-  Op& op = t.emit(halves      ? run_binary<functional::Halves<functional::Add, uint16_t>, uint32_t>
-                  : bytes     ? run_byte_sums
-                  : saturates ? run_saturated_sum_of_two
-                              : run_sum_of_two);
+  Flipped a(t, 1), b(t, 2);
+  if (!saturates && type.ends_with("32")) {
+    Op& op = t.emit(run_sum_of_two);
+    op.destination = to;
+    op.a = a.place;
+    op.b = b.place;
+    auto& d = t.detail<SumDetail>();
+    d.a = a;
+    d.b = b;
+    d.plus = a.plus + b.plus;
+    return;
+  }
+  const bool subtracts = a.flip || b.flip;
+  if (a.plus + b.plus != (subtracts ? 1 : 0) || (subtracts && type.ends_with("16x2")))
+    t.unsupported("the signs of its operands");
+  if (a.flip) std::swap(a, b);
+  const Handler run = subtracts ? parts_sum<Sub>(type, saturates) : parts_sum<Add>(type, saturates);
+  if (!run) t.unsupported("this type without .ISAT");
+  Op& op = t.emit(run);
   op.destination = to;
-  op.a = d.a.place;
-  op.b = d.b.place;
-  t.detail<SumDetail>() = d;
+  op.a = a.place;
+  op.b = b.place;
 }
 
 // --- IMAD -------------------------------------------------------------------------------------------------

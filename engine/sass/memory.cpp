@@ -60,11 +60,31 @@ void take_two_quads(Translation& t, AccessDetail& d, bool load) {
   }
 }
 
-void access(Translation& t, bool load) {
+/// Takes LDGMC's type: an element's, or times how many.
+void take_multicast_type(Translation& t, AccessDetail& d) {
+  struct Named {
+    std::string_view name;
+    uint32_t bytes;
+  };
+  static constexpr Named types[] = {{"32", 4},       {"S32", 4},     {"64", 8},     {"S64", 8},
+                                    {"F32", 4},      {"F32x2", 8},   {"F32x4", 16}, {"F64", 8},
+                                    {"F16x2", 4},    {"F16x4", 8},   {"F16x8", 16}, {"BF16x2", 4},
+                                    {"BF16x4", 8},   {"BF16x8", 16}, {"E4M3x4", 4}, {"E4M3x8", 8},
+                                    {"E4M3x16", 16}, {"E5M2x4", 4},  {"E5M2x8", 8}, {"E5M2x16", 16}};
+  uint32_t bytes = 0;
+  for (const Named& type : types)
+    if (t.take(type.name)) bytes = type.bytes;
+  if (bytes == 0) t.unsupported("this type");
+  d.element_bytes = 4;
+  d.elements = bytes / 4;
+  d.words = true;
+}
+
+void access(Translation& t, bool load, bool multicast = false) {
   AccessDetail d;
   d.space = t.space();
   const bool strong = take_ordering(t), two_quads = t.take("ENL2");
-  take_width(t, d);
+  multicast ? take_multicast_type(t, d) : take_width(t, d);
   if (!two_quads && d.elements == AccessDetail::max_elements) t.unsupported("its width");
   const uint32_t value = load ? 0 : 1;
   const uint32_t at = !load ? 0 : two_quads ? 2 : 1;
@@ -94,6 +114,13 @@ void access(Translation& t, bool load) {
 /// LD, LDG, LDS, LDL d, address.
 void translate_load(Translation& t) {
   access(t, true);
+}
+/// LDGMC.E.operation.type[.RN].STRONG.scope d, address: what all copies of a multicast object combine to. The
+/// GPU is alone, so there is one copy.
+void translate_multicast_load(Translation& t) {
+  if (t.take_one_of({"ADD", "HPADD", "MIN", "MAX", "AND", "OR", "XOR"}) < 0) t.unsupported("its operation");
+  t.take("RN");
+  access(t, true, true);
 }
 /// ST, STG, STS, STL address, a.
 void translate_store(Translation& t) {

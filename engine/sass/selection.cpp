@@ -120,10 +120,10 @@ uint32_t extreme_halves(bool least, bool relu, uint32_t x, uint32_t y) {
 }
 
 template <class T>
-uint32_t extreme_bytes(bool least, uint32_t x, uint32_t y) {
+uint32_t extreme_bytes(bool least, bool relu, uint32_t x, uint32_t y) {
   uint32_t r = 0;
   for (uint32_t k = 0; k < 32; k += 8)
-    r |= uint32_t{static_cast<uint8_t>(extreme(least, false, static_cast<T>(x >> k), static_cast<T>(y >> k)))}
+    r |= uint32_t{static_cast<uint8_t>(extreme(least, relu, static_cast<T>(x >> k), static_cast<T>(y >> k)))}
          << k;
   return r;
 }
@@ -135,7 +135,7 @@ void run_extreme(Context& c, const Op& op) {
   const uint32_t least = d.chooses.bits(c);
   const bool relu = d.relu;
   map_words(c, op.destination, [=](uint32_t i) {
-    if constexpr (sizeof(T) == 1) return extreme_bytes<T>(least >> i & 1, a[i], b[i]);
+    if constexpr (sizeof(T) == 1) return extreme_bytes<T>(least >> i & 1, relu, a[i], b[i]);
     if constexpr (sizeof(T) == 2) return extreme_halves<T>(least >> i & 1, relu, a[i], b[i]);
     return static_cast<uint32_t>(extreme(least >> i & 1, relu, static_cast<T>(a[i]), static_cast<T>(b[i])));
   });
@@ -181,8 +181,8 @@ void translate_imnmx(Translation& t) {
   static constexpr Handler handlers[] = {
       run_wide_extreme<int64_t>, run_wide_extreme<uint64_t>, run_extreme<int32_t>, run_extreme<uint32_t>,
       run_extreme<int16_t>,      run_extreme<uint16_t>,      run_extreme<int8_t>,  run_extreme<uint8_t>};
-  const bool wide = type < 2, bytes = type >= 6, relu = t.take("RELU");
-  if (relu && (wide || bytes)) t.unsupported("the modifier .RELU of this type");
+  const bool wide = type < 2, relu = t.take("RELU");
+  if (relu && wide) t.unsupported("the modifier .RELU of this type");
   Truth least;
   if (wide) {
     const uint32_t to = skip_predicates(t, 0);

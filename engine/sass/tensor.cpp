@@ -88,34 +88,43 @@ void run_split_selection(Context& c, const Op& op) {
               [=](uint32_t i) { return word[i] >> parts[k].shift & ((1u << parts[k].bits) - 1); });
 }
 
-/// QMMA.SF.16832.F32.type.type.E8, OMMA.SF.16864.F32.E2M1.E2M1.E8|UE4M3.4X d, a, b, c, scale factors of A and
-/// of B, UR.
+/// QMMA.SF[.SP].16832.F32.type.type.E8, OMMA.SF[.SP].16864.F32.E2M1.E2M1.E8[.4X]|UE4M3.4X d, a, b, c, scale
+/// factors of A and of B, UR. With .SP k is twice as large, metadata precede the scale factors of A in a pair
+/// of registers, and the selector is the last operand.
 void translate_scaled_product(Translation& t, bool packed) {
   functional::ScaledProductDetail p;
-  if (!t.take(packed ? "16864" : "16832") || !t.take("F32")) t.unsupported("its shape or type");
+  const bool sparse = t.take("SP");
+  const std::string_view shape = packed ? (sparse ? "168128" : "16864") : sparse ? "16864" : "16832";
+  if (!t.take(shape) || !t.take("F32")) t.unsupported("its shape or type");
   std::tie(p.a, p.b) = take_small_types(t);
   const int factors = t.take_one_of({"E8", "UE4M3"});
   p.exponents_only = factors == 0;
   const bool four = t.take("4X");
-  if (factors < 0 || four == p.exponents_only || (four && !packed)) t.unsupported("its scale factors");
+  if (factors < 0 || (!four && !p.exponents_only) || (four && !packed)) t.unsupported("its scale factors");
   if (packed && (p.a != Type::E2M1 || p.b != Type::E2M1)) t.unsupported("its types");
-  p.k = packed ? 64 : 32;
+  p.packed = packed;
+  p.k = (packed ? 64 : 32) * (sparse ? 2 : 1);
   p.scales = four ? 4 : packed ? 2 : 1;
-  p.addition = !packed ? functional::ScaledAddition::Window
-               : four  ? functional::ScaledAddition::FineGroups
-                       : functional::ScaledAddition::Groups;
+  p.addition = !packed             ? functional::ScaledAddition::Window
+               : !p.exponents_only ? functional::ScaledAddition::FineGroups
+                                   : functional::ScaledAddition::Groups;
   const auto keep = [](const std::vector<Place>& from, auto& to) {
     std::copy_n(from.begin(), to.size(), to.begin());
   };
   keep(rows_of(t.destination(0, 4), 4), p.d);
   keep(sources(t, 1, 4), p.a_tiles);
-  keep(sources(t, 2, 2), p.b_tiles);
+  std::ranges::copy(sources(t, 2, sparse ? 4 : 2), p.b_tiles.begin());
   keep(sources(t, 3, 4), p.c);
   const Place selection = t.source(6), split = t.scratch(4);
   Op& parts = t.emit(run_split_selection);
   parts.a = selection;
   parts.destination = split;
-  p.scale_a = {t.source(4), split, split + place::register_bytes};
+  const std::vector<Place> of_a = sources(t, 4, sparse ? 2 : 1);
+  if (sparse) {
+    p.metadata = of_a[0];
+    if (t.integer(7) != 0) t.unsupported("a sparsity selector other than 0");
+  }
+  p.scale_a = {of_a.back(), split, split + place::register_bytes};
   p.scale_b = {t.source(5), split + 2 * place::register_bytes, split + 3 * place::register_bytes};
   t.emit(functional::run_scaled_product).destination = p.d[0];
   t.detail<functional::ScaledProductDetail>() = p;

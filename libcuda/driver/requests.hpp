@@ -533,11 +533,12 @@ struct ReferenceRequest {
   void write(Writer& writer) const { writer.values(operation, module, name, type); }
 };
 
-/// Of a tensor map for im2col.
+/// Of a tensor map for im2col. wide: 1 for the mode `::w`, 2 for `::w::128`, with corners along W.
 struct Corners {
   std::span<const int32_t> lower;
   std::span<const int32_t> upper;
-  void write(Writer& writer) const { writer.values(lower, upper); }
+  uint32_t wide;
+  void write(Writer& writer) const { writer.values(lower, upper, wide); }
 };
 
 /// The reply is the bytes of a tensor map (`_engine.functional.encode_tensor_map`).

@@ -72,7 +72,21 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   return guarded([&] {
     require(lower != nullptr && upper != nullptr && rank >= 3);
     const Shape shape(rank, address, dims, strides, steps);
-    const Corners corners{.lower = {lower, rank - 2}, .upper = {upper, rank - 2}};
+    const Corners corners{.lower = {lower, rank - 2}, .upper = {upper, rank - 2}, .wide = 0};
+    encode(map, type, address, shape, {channels, pixels}, interleave, swizzle, fill, corners);
+  });
+}
+
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
+                                     void* address, const cuuint64_t* dims, const cuuint64_t* strides,
+                                     int lower, int upper, cuuint32_t channels, cuuint32_t pixels,
+                                     const cuuint32_t* steps, CUtensorMapInterleave interleave,
+                                     CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+                                     CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
+  return guarded([&] {
+    require(rank >= 3 && mode <= CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
+    const Shape shape(rank, address, dims, strides, steps);
+    const Corners corners{.lower = {&lower, 1}, .upper = {&upper, 1}, .wide = mode + 1u};
     encode(map, type, address, shape, {channels, pixels}, interleave, swizzle, fill, corners);
   });
 }

@@ -1,6 +1,7 @@
 """What PTX ISA 8.6 to 9.2 adds for Blackwell besides tensor memory, as PTX and as machine code.
 
-Sums of two precisions, conversions of small numbers, columns of pixels along W.
+Sums of two precisions, conversions of small numbers, stochastic rounding, parts of words, byte masks,
+multimem, columns of pixels along W.
 """
 
 from __future__ import annotations
@@ -188,6 +189,300 @@ def test_scale_factors_of_bf16(rounding: str, code: str) -> None:
     inputs = np.ascontiguousarray(wide[::2]).view(np.uint32), np.ascontiguousarray(wide[1::2]).view(np.uint32)
     np.testing.assert_array_equal(found, newest(body, *inputs, code=code))
     assert found[0] == 127 | (127 + (rounding == "rp")) << 8
+
+
+# --- stochastic rounding ----------------------------------------------------------------------------------
+
+# Of formats with IEEE 754's exponents: mantissa, bias, the codes of the largest number, infinity and NaN.
+HALVES = {"f16": (10, 15, 0x7BFF, 0x7C00, 0x7FFF), "bf16": (7, 127, 0x7F7F, 0x7F80, 0x7FFF)}
+SMALL = {
+    "e4m3": (3, 7, 0x7E, 0x7F, 0x7F),
+    "e5m2": (2, 15, 0x7B, 0x7C, 0x7F),
+    "e2m3": (3, 1, 0x1F, 0x1F, 0x1F),
+    "e3m2": (2, 3, 0x1F, 0x1F, 0x1F),
+    "e2m1": (1, 1, 0x07, 0x07, 0x07),
+}
+
+
+def stochastic(v: float, random: int, count: int, type_: str, relu: bool, finite: bool) -> int:
+    """The code of v, rounded away from zero where the lost part and `count` random bits carry."""
+    mantissa, bias, most, infinite, nan = (HALVES | SMALL)[type_]
+    if np.isnan(v):
+        return nan
+    negative = bool(np.signbit(v))
+    if relu and negative:
+        return 0
+    sign = ((HALVES | SMALL)[type_][3] | nan) + 1 if negative else 0
+    if np.isinf(v):
+        return sign | (most if finite else infinite)
+    exponent = max(int(np.frexp(abs(v))[1]) - 1 if v else -999, 1 - bias)
+    places = Fraction(float(abs(v))) / Fraction(2) ** (exponent - mantissa)
+    kept = places.numerator // places.denominator
+    lost = (places - kept) * 2**count
+    kept += lost.numerator // lost.denominator + random >= 1 << count
+    code = kept + ((exponent - 1 + bias) << mantissa)
+    return sign | (code if code <= most else most if finite else infinite)
+
+
+def numbers_to_round(type_: str, count: int) -> np.ndarray:
+    """Of all magnitudes that the format has and some beyond; halves lost; the limits."""
+    mantissa, bias, *_ = (HALVES | SMALL)[type_]
+    rng = np.random.default_rng(7)
+    widest = 120 if type_ == "bf16" else bias + 2
+    v = (rng.uniform(1, 2, count) * 2.0 ** rng.integers(-bias - mantissa - 3, widest, count)).astype(
+        np.float32
+    )
+    v *= rng.choice(np.array([-1, 1], np.float32), count)
+    few = rng.random(count) < 0.2  # these lose their upper bits only
+    v[few] = (v[few].view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    special = [
+        0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-42,
+        -1e-42,
+        448,
+        449,
+        464,
+        65504,
+        65519,
+        65520,
+        65535.9,
+        6,
+        7.5,
+    ]
+    special += [65536, 1e30, -1e30, 3.4e38, -3.4e38, 28, 29, 57344, 61440, -61441, 2.0**-126, 2.0**-149]
+    v[: len(special)] = special
+    return v
+
+
+@pytest.mark.parametrize("form", ["", ".relu", ".satfinite", ".relu.satfinite"])
+@pytest.mark.parametrize("half", HALVES)
+def test_stochastic_rounding_to_halves(half: str, form: str, code: str) -> None:
+    """f16 takes 13 of the 16 random bits, bf16 all."""
+    count = 13 if half == "f16" else 16
+    v = numbers_to_round(half, 1200)
+    upper, lower = v[::2].copy(), v[1::2].copy()
+    random = np.random.default_rng(8).integers(0, 1 << 32, 600, dtype=np.uint32)
+    random[:20:2], random[1:20:2] = 0, 0xFFFFFFFF
+    inputs = upper.view(np.uint32), lower.view(np.uint32), random
+    found = newest(f"cvt.rs{form}.{half}x2.f32 %o, %i0, %i1, %i2;", *inputs, code=code)
+    mode = count, half, "relu" in form, "satfinite" in form
+    for k, word in enumerate(found):
+        bits = int(random[k]) >> 16 & (1 << count) - 1, int(random[k]) & (1 << count) - 1
+        wanted = stochastic(upper[k], bits[0], *mode), stochastic(lower[k], bits[1], *mode)
+        assert (int(word) >> 16, int(word) & 0xFFFF) == wanted, (k, upper[k], lower[k])
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("type_", SMALL)
+def test_stochastic_rounding_to_small_numbers(type_: str, relu: str, code: str) -> None:
+    """Two numbers share 16 random bits, of which the first takes them in reverse order."""
+    bits = BITS[type_]
+    v = numbers_to_round(type_, 2400).reshape(-1, 4)
+    random = np.random.default_rng(9).integers(0, 1 << 32, len(v), dtype=np.uint32)
+    random[:20:2], random[1:20:2] = 0, 0xFFFFFFFF
+    body, register = f"cvt.rs{relu}.satfinite.{type_}x4.f32 %o, {{%i0, %i1, %i2, %i3}}, %i4;", ""
+    if bits == 4:
+        register = ".reg .b16 %e;"
+        body = body.replace("%o", "%e") + "cvt.u32.u16 %o, %e;"
+    inputs = [column.copy().view(np.uint32) for column in v.T]
+    found = newest(body, *inputs, random, code=code, registers=register)
+    width = 4 if bits == 4 else 8
+    for k, word in enumerate(found):
+        part = [int(random[k]) >> 8 * n & 0xFF for n in range(4)]
+        shared = (part[3], part[1], part[2], part[0]) if bits == 4 else (part[3], part[2], part[1], part[0])
+        wanted = 0
+        for n, number in enumerate(v[k]):
+            drawn = shared[n // 2 * 2] << 8 | shared[n // 2 * 2 + 1]
+            if n % 2 == 0:
+                drawn = int(f"{drawn:016b}"[::-1], 2)
+            wanted = wanted << width | stochastic(number, drawn, 16, type_, bool(relu), True)
+        assert int(word) == wanted, (k, v[k], hex(random[k]))
+
+
+def test_stochastic_rounding_is_unbiased(code: str) -> None:
+    """Of all random bits, the share of those that round away from zero is what a number loses."""
+    value = np.float32(1.3)  # between 1.25 and 1.375, of which e4m3 has both
+    random = np.arange(0, 1 << 16, 7, dtype=np.uint32) * np.uint32(0x10001)
+    inputs = np.full(len(random), value).view(np.uint32), random
+    found = newest("cvt.rs.satfinite.e4m3x4.f32 %o, {%i0, %i0, %i0, %i0}, %i1;", *inputs, code=code)
+    for k in range(4):
+        share = np.mean((found >> np.uint32(8 * k) & np.uint32(0xFF)) == nearest(1.375, "e4m3"))
+        assert abs(share - (1.3 - 1.25) / 0.125) < 2e-4
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("cvt.rs.e4m3x4.f32 %o, {%i0, %i0, %i0, %i0}, %i0", "need .satfinite"),
+        ("cvt.rs.satfinite.f16x2.f16x2 %o, %i0, %i0", "these types with stochastic rounding"),
+        ("cvt.rn.bf16x2.s2f6x2 %o, %i0", "numbers of type .s2f6x2, of which it is not published"),
+    ],
+)
+def test_conversions_that_are_refused(form: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        per_lane(form + ";", np.zeros(32, np.uint32), target="100a", code="ptx")
+
+
+def test_bytes_of_pairs_are_merged(code: str) -> None:
+    """ptxas makes one instruction after the other of this, each of which moves the bytes before up."""
+    v = numbers_to_round("e2m1", 2400).reshape(-1, 8)
+    inputs = [column.copy().view(np.uint32) for column in v.T]
+    pairs = "".join(f"cvt.rn.satfinite.e2m1x2.f32 %e{k}, %i{2 * k + 1}, %i{2 * k};" for k in range(4))
+    body = pairs + "mov.b32 %o, {%e0, %e1, %e2, %e3};"
+    found = newest(body, *inputs, code=code, registers=".reg .b8 %e<4>;")
+    for k, word in enumerate(found):
+        assert [int(word) >> 4 * n & 15 for n in range(8)] == [nearest(x, "e2m1") for x in v[k]]
+
+
+# --- parts of words ---------------------------------------------------------------------------------------
+
+PARTS = {"u8x4": np.uint8, "s8x4": np.int8, "u16x2": np.uint16, "s16x2": np.int16, "u32": np.uint32}
+
+
+def of_parts(form: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of numbers in a wider type; sums wrap without .sat."""
+    operation, *modifiers, type_ = form.split(".")
+    kind: Any = PARTS[type_]
+    a, b = x.view(kind).astype(np.int64), y.view(kind).astype(np.int64)
+    wide = {"add": a + b, "sub": a - b, "min": np.minimum(a, b), "max": np.maximum(a, b), "neg": -a}[
+        operation
+    ]
+    if "sat" in modifiers:
+        wide = np.clip(wide, np.iinfo(kind).min, np.iinfo(kind).max)
+    if "relu" in modifiers:
+        wide = np.maximum(wide, 0)
+    return wide.astype(kind).view(np.uint32)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *(f"{o}{s}.{t}8x4" for o in ("add", "sub") for s in ("", ".sat") for t in "us"),
+        *(f"{o}.{t}8x4" for o in ("min", "max") for t in "us"),
+        "min.relu.s8x4",
+        "max.relu.s8x4",
+        "neg.s8x4",
+        "add.sat.u16x2",
+        "add.sat.s16x2",
+        "add.sat.u32",
+    ],
+)
+def test_parts_of_words(form: str, code: str) -> None:
+    rng = np.random.default_rng(12)
+    limits = np.array([0, 0x7F, 0x80, 0xFF, 0x01, 0x81], np.uint8)
+    x, y = (
+        np.concatenate([rng.choice(limits, 400), rng.integers(0, 256, 400).astype(np.uint8)]).view(np.uint32)
+        for _ in range(2)
+    )
+    operands = "%i0" if form.startswith("neg") else "%i0, %i1"
+    found = newest(f"{form} %o, {operands};", x, y, code=code, target="120a")
+    np.testing.assert_array_equal(found, of_parts(form, x, y))
+
+
+# --- memory -----------------------------------------------------------------------------------------------
+
+MASKED = """
+.visible .entry k(.param .b64 data, .param .b64 out, .param .b32 mask, .param .b32 bytes)
+{{
+  .shared .align 16 .b8 room[256];
+  .reg .b64 %d, %o, %policy; .reg .b32 %i, %r, %s, %m, %n; .reg .b16 %h; .reg .pred %p;
+  ld.param.b64 %d, [data]; ld.param.b64 %o, [out]; ld.param.b32 %m, [mask]; ld.param.b32 %n, [bytes];
+  cvt.u16.u32 %h, %m; mov.u32 %i, %tid.x; mov.u32 %r, room;
+  mad.wide.u32 %d, %i, 8, %d; mad.lo.u32 %s, %i, 8, %r;
+  {{ .reg .b64 %v; ld.global.b64 %v, [%d]; st.shared.b64 [%s], %v; }}
+  fence.proxy.async; bar.sync 0; setp.ne.u32 %p, %i, 0; @%p ret;
+  createpolicy.fractional.L2::evict_last.b64 %policy, 1.0;
+  cp.async.bulk.global.shared::cta.bulk_group{hint}.cp_mask [%o], [%r], %n{policy}, %h;
+  cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("hint", [False, True])
+@pytest.mark.parametrize("mask", [0, 0xFFFF, 0x0001, 0x8000, 0xA5C3])
+def test_bulk_stores_of_some_bytes(mask: int, hint: bool, code: str) -> None:
+    """Bit i is of byte i of each 16."""
+    data = np.random.default_rng(13).integers(0, 256, 256).astype(np.uint8)
+    out = np.full(256, 0xEE, np.uint8)
+    text = MASKED.format(hint=".L2::cache_hint" if hint else "", policy=", %policy" if hint else "")
+    Device(text, target="100a", code=code).run("k", data, out, mask, 208)
+    taken = (mask >> (np.arange(256) % 16) & 1).astype(bool) & (np.arange(256) < 208)
+    np.testing.assert_array_equal(out, np.where(taken, data, 0xEE))
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (5, 0), (3, 15)])
+def test_bulk_loads_without_their_ends(left: int, right: int) -> None:
+    """The bytes that are ignored need not lie in memory. In machine code, they are copied."""
+    data = np.random.default_rng(13).integers(1, 256, 96 - right).astype(np.uint8)
+    out = np.zeros(96, np.uint8)
+    text = """
+    .visible .entry k(.param .b64 data, .param .b64 out, .param .b32 left, .param .b32 right)
+    {
+      .shared .align 16 .b8 room[96]; .shared .align 8 .b64 bar;
+      .reg .b64 %d, %o, %v; .reg .b32 %i, %r, %b, %l, %n; .reg .pred %p;
+      ld.param.b64 %d, [data]; ld.param.b64 %o, [out]; ld.param.b32 %l, [left]; ld.param.b32 %n, [right];
+      mov.u32 %i, %tid.x; mov.u32 %r, room; mov.u32 %b, bar; mad.lo.u32 %r, %i, 8, %r; setp.ge.u32 %p, %i, 12;
+      @%p ret; st.shared.b64 [%r], 0; mad.wide.u32 %o, %i, 8, %o; setp.ne.u32 %p, %i, 0; @%p bra COPIED;
+      mbarrier.init.shared::cta.b64 [%b], 1; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 96;
+      fence.proxy.async;
+      cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r], [%d], 96, %l, %n, [%b];
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; @!%p bra W;
+    COPIED:
+      bar.warp.sync 0xfff; ld.shared.b64 %v, [%r]; st.global.b64 [%o], %v; ret;
+    }
+    """
+    Device(text, target="100a", code="ptx").run("k", data, out, left, right)
+    np.testing.assert_array_equal(out[left : 96 - right], data[left:])
+    assert not out[:left].any() and not out[96 - right :].any()
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("add.acc::f16.e4m3x4", 1),
+        ("add.acc::f16.e5m2x4", 1),
+        ("add.acc::f16.v4.e4m3x4", 4),
+        ("min.s32", 1),
+        ("add.v4.f32", 4),
+        ("add.acc::f32.v4.bf16x2", 4),
+        ("max.v2.f16x2", 2),
+    ],
+)
+def test_loads_that_reduce_copies_of_one_gpu(form: str, words: int, code: str) -> None:
+    """A multicast object of one GPU has one copy, which is what copies combine to."""
+    data = np.random.default_rng(14).integers(0, 1 << 32, (32, words), dtype=np.uint32)
+    out, names = np.zeros_like(data), [f"%w{k}" for k in range(words)]
+    vector = f"{{{', '.join(names)}}}" if words > 1 else names[0]
+    text = f"""
+    .visible .entry k(.param .b64 data, .param .b64 out)
+    {{
+      .reg .b64 %d, %o; .reg .b32 %i, %w<4>; ld.param.b64 %d, [data]; ld.param.b64 %o, [out];
+      mov.u32 %i, %tid.x; mad.wide.u32 %d, %i, {4 * words}, %d; mad.wide.u32 %o, %i, {4 * words}, %o;
+      multimem.ld_reduce.relaxed.gpu.global.{form} {vector}, [%d];
+      multimem.st.relaxed.gpu.global{f".v{words}" if words > 1 else ""}.f32 [%o], {vector}; ret;
+    }}
+    """
+    Device(text, target="100a", code=code).run("k", data, out)
+    np.testing.assert_array_equal(out, data)
+
+
+def test_reductions_to_all_copies_of_one_gpu(code: str) -> None:
+    data, sums = np.arange(32, dtype=np.uint32), np.array([7, 9], np.uint32)
+    text = """
+    .visible .entry k(.param .b64 data, .param .b64 sums)
+    {
+      .reg .b64 %d, %s; .reg .b32 %i, %v; ld.param.b64 %d, [data]; ld.param.b64 %s, [sums];
+      mov.u32 %i, %tid.x; mad.wide.u32 %d, %i, 4, %d; ld.global.u32 %v, [%d];
+      multimem.red.relaxed.gpu.global.add.u32 [%s], %v; multimem.red.relaxed.gpu.global.max.u32 [%s+4], %v;
+      ret;
+    }
+    """
+    Device(text, target="100a", code=code).run("k", data, sums)
+    assert list(sums) == [7 + 31 * 16, 31]
 
 
 # --- columns of pixels along W ----------------------------------------------------------------------------

@@ -8,9 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from test_mma import metadata_place
 
 from simt import _engine
-from simt.errors import PtxError
+from simt.cuda.ptxas import can_assemble
+from simt.errors import CompileError, PtxError
+from simt.sass.disassembler import is_installed
 from support import tensor_memory as tm
 from support.matrices import (
     EXACT,
@@ -107,11 +110,17 @@ def scaled(
     at: tuple[int, int, int, int] = (0, 0, 0, 0),
     machine: dict[str, int] = EXACT,
     selection: str = "",
+    metadata: np.ndarray | None = None,
+    code: str = "ptx",
 ) -> np.ndarray:
-    """The words of D. scales: of 16 rows and 8 columns. at: byte and thread of those of A, then of B."""
-    k = matrices[0].shape[1]
-    sizes, packed = (16, 8, k), "s4" if k == 64 else "e4m3"
-    left, right = matrices[:2] if k == 64 else map(in_bytes, matrices[:2], types)
+    """The words of D. scales: of 16 rows and 8 columns. at: byte and thread of those of A, then of B.
+    metadata: of a sparse A, of which half is given.
+    """
+    k, sparse = matrices[1].shape[0], metadata is not None
+    nibbles = kind != "mxf8f6f4"
+    sizes, packed = (16, 8, k), "s4" if nibbles else "e4m3"
+    stored = k // 2 if sparse else k
+    left, right = matrices[:2] if nibbles else map(in_bytes, matrices[:2], types)
     rng = np.random.default_rng(3)
     words = [rng.integers(0, 1 << 32, (1, 32), np.uint64).astype(np.uint32) for _ in range(2)]
     for line in range(16):
@@ -119,18 +128,28 @@ def scaled(
     for line in range(8):
         place(words[1], line * 4 + at[3], at[2], scales[1][line])
     inputs = {
-        "a": pack(left, packed, 16 * k // 32, partial(a_position, sizes, packed)),
+        "a": pack(left, packed, 16 * stored // 32, partial(a_position, (16, 8, stored), packed)),
         "b": pack(right, packed, 8 * k // 32, partial(b_position, sizes, packed)),
         "c": pack(matrices[2], "f32", 4, partial(c_position, sizes)),
+        **({"e": metadata} if metadata is not None else {}),
         "s": words[0],
         "t": words[1],
     }
     vector = len(scales[0][0])
     form = f"kind::{kind}.block_scale.scale_vec::{vector}X.m16n8k{k}.row.col.f32.{types[0]}.{types[1]}.f32"
     chosen = selection or f"%s0, {{{at[0]}, {at[1]}}}, %t0, {{{at[2]}, {at[3]}}}"
-    text = f"mma.sync.aligned.{form}.{factors} {{d}}, {{a}}, {{b}}, {{c}}, {chosen};"
+    chosen = f"%e0, 0x0, {chosen}" if sparse else chosen
+    name = "mma.sp::ordered_metadata" if sparse else "mma"
+    text = f"{name}.sync.aligned.{form}.{factors} {{d}}, {{a}}, {{b}}, {{c}}, {chosen};"
     # Braces around numbers are PTX's, not names of registers.
-    found = run_registers(text, inputs, {"d": (4, np.uint32)}, machine=machine)["d"]
+    header = ".version 9.2\n.target sm_120a\n.address_size 64\n" if (vector, factors) == (4, "ue8m0") else ""
+    outputs = {"d": (4, np.uint32)}
+    try:
+        found = run_registers(text, inputs, outputs, machine=machine, code=code, header=header)["d"]
+    except CompileError as error:
+        if "Unsupported .version" in str(error):
+            pytest.skip("no ptxas that reads PTX 9.2 is installed")
+        raise
     return unpack(found, "f32", 4, partial(c_position, sizes), (16, 8))
 
 
@@ -163,14 +182,30 @@ def test_products_with_scale_factors(
     scales = rng.integers(low, high, (16, vector)), rng.integers(low, high, (8, vector))
     found = scaled(kind, types, (a, b, c.view(np.uint32)), scales, factors, at)
 
+    expect_scaled_sum(found, (a, b, c), scales, types, factors)
+
+
+def expect_scaled_sum(
+    found: np.ndarray,
+    matrices: tuple[np.ndarray, np.ndarray, np.ndarray],
+    scales: tuple[np.ndarray, np.ndarray],
+    types: tuple[str, str],
+    factors: str,
+) -> None:
+    """What the exact sum is, rounded once. Codes of A are -1 where a sparse one stores nothing."""
+    a, b, c = matrices
+
     def factor(code: int) -> Fraction:
         return Fraction(2) ** (code - 127) if factors == "ue8m0" else Fraction(tm.number(code, "e4m3")[0])
 
-    block = k // vector
+    k = a.shape[1]
+    block = k // scales[0].shape[1]
     for i in range(16):
         for j in range(8):
             total = Fraction(float(c[i, j]))
             for x in range(k):
+                if a[i, x] < 0:
+                    continue
                 total += (
                     Fraction(tm.number(int(a[i, x]), types[0])[0])
                     * Fraction(tm.number(int(b[x, j]), types[1])[0])
@@ -178,6 +213,45 @@ def test_products_with_scale_factors(
                     * factor(int(scales[1][j, x // block]))
                 )
             assert found[i, j] == np.float32(float(total)).view(np.uint32), (i, j)
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+@pytest.mark.parametrize(
+    ("kind", "types", "vector", "factors", "at"),
+    [
+        *(("mxf8f6f4", (a, b), 1, "ue8m0", (0, 0, 0, 0)) for a, b in zip(SMALL, SMALL[::-1], strict=True)),
+        ("mxf8f6f4", ("e4m3", "e2m1"), 1, "ue8m0", (2, 1, 1, 3)),
+        ("mxf4", ("e2m1", "e2m1"), 2, "ue8m0", (2, 1, 0, 3)),
+        ("mxf4nvf4", ("e2m1", "e2m1"), 2, "ue8m0", (0, 0, 2, 2)),
+        ("mxf4nvf4", ("e2m1", "e2m1"), 4, "ue4m3", (0, 1, 0, 2)),
+        ("mxf4nvf4", ("e2m1", "e2m1"), 4, "ue8m0", (0, 0, 0, 1)),
+    ],
+)
+def test_sparse_products_with_scale_factors(
+    kind: str, types: tuple[str, str], vector: int, factors: str, at: tuple[int, int, int, int], code: str
+) -> None:
+    """Two of four elements are stored, or two pairs of eight. What is not stored takes no part."""
+    if code == "sass" and not (can_assemble("sm_120") and is_installed()):
+        pytest.skip("ptxas or nvdisasm is not installed: pip install 'simt[cuda]'")
+    rng = np.random.default_rng(6)
+    unit = 1 if kind == "mxf8f6f4" else 2
+    k = 64 * unit
+    kept, b = some_codes(rng, types[0], (16, k // 2)), some_codes(rng, types[1], (k, 8))
+    c = rng.integers(-64, 64, (16, 8)).astype(np.float32)
+    low, high = (125, 130) if factors == "ue8m0" else (0x30, 0x48)
+    scales = rng.integers(low, high, (16, vector)), rng.integers(low, high, (8, vector))
+    metadata, a = np.zeros((1, 32), np.uint32), np.full((16, k), -1, np.int64)
+    for row in range(16):
+        for chunk in range(16):
+            first, second = sorted(rng.permutation(4)[:2])
+            lane, bit = metadata_place("e4m3", row, chunk)
+            metadata[0, lane] |= np.uint32((first | second << 2) << bit)
+            for n, index in enumerate((first, second)):
+                to, stored = (4 * chunk + index) * unit, (2 * chunk + n) * unit
+                a[row, to : to + unit] = kept[row, stored : stored + unit]
+    matrices = kept, b, c.view(np.uint32)
+    found = scaled(kind, types, matrices, scales, factors, at, metadata=metadata, code=code)
+    expect_scaled_sum(found, (a, b, c), scales, types, factors)
 
 
 @pytest.mark.parametrize(

@@ -299,11 +299,13 @@ def multiply(
     machine: dict[str, int] = tm.EXACT,
     form: str = "",
     tail: str = "%q",
+    columns: int | None = None,
+    mask: int = 0,
     **instruction: object,
 ) -> np.ndarray:
-    """D's codes. codes_a: m x k, codes_b: k x n."""
+    """D's codes. codes_a: m x k, codes_b: k x n, or more than `columns`. mask: %v3."""
     d, a, b = types
-    (m, _), n = codes_a.shape, codes_b.shape[1]
+    (m, _), n = codes_a.shape, columns or codes_b.shape[1]
     image = Image(ROOM)
     left, right = k_rows(image, codes_a, a, A_AT), k_rows(image, codes_b.T, b, B_AT)
     word = tm.instruction(m, n, a, b, d, **instruction)  # type: ignore[arg-type]
@@ -311,7 +313,8 @@ def multiply(
     memory = words((128, max(32, n)), 6)
     memory[place[..., 1], place[..., 2]] = before
     body = mma(f"{form}.cta_group::1.kind::{tm.KINDS[a][0]}", "%v0", 2, tail)
-    found = tm.run(body, image, memory, [left, right, word], machine=machine)
+    values = [left, right, word] + ([mask] if "%v3" in tail else [])
+    found = tm.run(body, image, memory, values, machine=machine)
     result = found[place[..., 1], place[..., 2]]
     found[place[..., 1], place[..., 2]] = memory[place[..., 1], place[..., 2]]
     np.testing.assert_array_equal(found, memory)  # nothing else was written
@@ -357,6 +360,64 @@ def test_weight_stationary_products(m: int) -> None:
     before, types = random_codes(rng, "f32", (m, 64), 3), ("f32", "f16", "f16")
     found = multiply(codes_a, codes_b, before, types, form=".ws")
     np.testing.assert_array_equal(found, wanted(codes_a, codes_b, before, types))
+
+
+def zero_columns(
+    starts: tuple[int, ...], firsts: tuple[int, ...], skip: int, use: int, shift: int = 0, masks: int = 1
+) -> int:
+    """A zero-column mask descriptor. starts, firsts: from part 0 on."""
+    word = masks << 39 | skip << 40 | use << 48 | shift << 56
+    for part, (start, first) in enumerate(zip(starts, firsts, strict=True)):
+        word |= start << 8 * part | first << (32 + part)
+    return word
+
+
+@pytest.mark.parametrize(
+    ("m", "descriptor", "patterns"),
+    [
+        (128, zero_columns((0,), (0,), 4, 3, masks=0), ["0"]),
+        (128, zero_columns((0,), (0,), 2, 3), ["111 0000 111 0000"]),
+        (64, zero_columns((0, 0), (1, 0), 2, 3), ["111 0000 111 0000 111", "0000 111 0000 111 0000"]),
+        (
+            32,
+            zero_columns((0, 1, 2, 1), (1, 1, 0, 0), 2, 3, 2),
+            ["0000 111 0000 111", "0000 111 0000 11", "111 0000 111 00", "111 0000 111 000"],
+        ),
+    ],
+)
+def test_columns_of_zeros(m: int, descriptor: int, patterns: list[str]) -> None:
+    """The examples of the PTX ISA, which write column 0 last; the last one begins at column 2 of B."""
+    n, shift = 128, descriptor >> 56
+    rng = np.random.default_rng(m)
+    codes_a, codes_b = random_codes(rng, "f16", (m, 16), 3), random_codes(rng, "f16", (16, n + 8), 3)
+    before, types = random_codes(rng, "f32", (m, n), 3), ("f32", "f16", "f16")
+    found = multiply(
+        codes_a, codes_b, before, types, form=".ws", tail="%q, %v3", columns=n, mask=descriptor, most_shift=1
+    )
+    used = codes_b[:, shift : shift + n].copy()
+    width = n // len(patterns)
+    for part, pattern in enumerate(patterns):
+        # The published bits, and the same again after a period of seven.
+        bits = pattern.replace(" ", "")[::-1]
+        for column in range(width):
+            at = column if column < len(bits) else len(bits) - 7 + (column - len(bits)) % 7
+            if len(bits) > 1 and bits[at] == "1":
+                used[:, part * width + column] = 0
+    np.testing.assert_array_equal(found, wanted(codes_a, used, before, types))
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "message"),
+    [
+        (zero_columns((0,), (0,), 2, 3, 9), "shifts columns by 9, expected 8 at most"),
+        (zero_columns((4,), (0,), 2, 3), "skips the whole first span"),
+    ],
+)
+def test_zero_column_masks_that_do_not_fit(descriptor: int, message: str) -> None:
+    codes = np.zeros((128, 16), np.uint32), np.zeros((16, 64), np.uint32)
+    before, types = np.zeros((128, 64), np.uint32), ("f32", "f16", "f16")
+    with pytest.raises(ProgramFault, match=message):
+        multiply(*codes, before, types, form=".ws", tail="%q, %v3", mask=descriptor, most_shift=1)
 
 
 def test_what_the_instruction_says_of_d() -> None:

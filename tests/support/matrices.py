@@ -103,6 +103,8 @@ def target_of(instruction: str, machine: dict[str, int]) -> str:
     instruction for it. From sm_80 on, ptxas makes m8n8k4 of f16 of FFMAs; on sm_90, f8 of products of f16.
     """
     sm = machine.get("sm_version")
+    if "kind::" in instruction:
+        return "120a"
     if ".m8n16." in instruction or ".m16n16." in instruction or ".m16n8." in instruction:
         return "120a"
     if CODE == "sass" and "m8n8k4" in instruction and "f16" in instruction and (sm is None or sm <= 75):
@@ -118,6 +120,8 @@ def run_registers(
     outputs: dict[str, tuple[int, Any]],
     setup: str = "",
     machine: dict[str, int] = EXACT,
+    code: str = CODE,
+    header: str = "",
 ) -> dict[str, np.ndarray]:
     """Runs an instruction on one warp. `{a}` in it stands for the vector of registers of input or output a.
     inputs: registers x lanes; outputs: number of registers and their dtype. An output with the name of an
@@ -155,7 +159,7 @@ def run_registers(
     arrays = {k: np.ascontiguousarray(v).copy() for k, v in inputs.items()}
     for name, (count, dtype) in outputs.items():
         arrays[name] = arrays.get(name, np.zeros((count, 32), dtype))
-    Device("\n".join(lines), target_of(instruction, machine)).run(
+    Device(header + "\n".join(lines), target_of(instruction, machine), code=code).run(
         "k", *[arrays[k] for k in everything], machine=machine
     )
     return {k: arrays[k] for k in outputs}

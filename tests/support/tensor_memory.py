@@ -45,11 +45,12 @@ def instruction(
     saturate: bool = False,
     negate: tuple[bool, bool] = (False, False),
     transpose: tuple[bool, bool] = (False, False),
+    most_shift: int = 0,
 ) -> int:
-    """The instruction descriptor of kinds without block scaling."""
+    """The instruction descriptor of kinds without block scaling. most_shift: with .ws; 1 is 8 columns."""
     word = {"f16": 0, "f32": 1, "s32": 2}[d] << 4 | TYPE_CODES[a] << 7 | TYPE_CODES[b] << 10
     word |= saturate << 3 | negate[0] << 13 | negate[1] << 14 | transpose[0] << 15 | transpose[1] << 16
-    return word | n >> 3 << 17 | m >> 4 << 24
+    return word | n >> 3 << 17 | m >> 4 << 24 | most_shift << 30
 
 
 def scaled_instruction(

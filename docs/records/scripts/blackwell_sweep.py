@@ -81,7 +81,9 @@ BLACKWELL = [
     "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [l,<r,r,r,r,r>],[s]",
     "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [l,<r,r,r,r,r>]",
     "cp.async.bulk.shared::cta.global.$COMPLETE [s],[g],r,[s]",
+    "cp.async.bulk.shared::cta.global.$COMPLETE.ignore_oob [s],[g],r,r,r,[s]",
     "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [g],[s],r,h",
+    "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask [g],[s],r,l,h",
     "tensormap.replace.tile.{swizzle_mode,swizzle_atomicity,fill_mode,elemtype}.global.b1024.b32 [g],1",
     "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [s],{13,14,15}",
     "st.bulk.weak.shared::cta [s],l,0",
@@ -93,6 +95,9 @@ BLACKWELL = [
     "cvt.{rz,rp}{,.satfinite}.ue8m0x2.f32 h,r,r",
     "cvt.{rz,rp}{,.satfinite}.ue8m0x2.bf16x2 h,r",
     "cvt.rn.bf16x2.ue8m0x2 r,h",
+    "cvt.rn.satfinite{,.relu}{,.scaled::n2::ue8m0}.s2f6x2.f32 h,r,rSCALE",
+    "cvt.rn.satfinite{,.relu}{,.scaled::n2::ue8m0}.s2f6x2.bf16x2 h,rSCALE",
+    "cvt.rn{,.satfinite}{,.relu}{,.scaled::n2::ue8m0}.bf16x2.s2f6x2 r,hSCALE",
     "cvt.rs{,.relu}{,.satfinite}.{f16x2,bf16x2}.f32 r,r,r,r",
     "cvt.rs{,.relu}.satfinite.{e4m3x4,e5m2x4,e2m3x4,e3m2x4}.f32 r,4xr,r",
     "cvt.rs{,.relu}.satfinite.e2m1x4.f32 h,4xr,r",
@@ -107,6 +112,9 @@ BLACKWELL = [
     "redux.sync.{min,max}{,.abs}{,.NaN}.f32 r,r,r",
     "{add,sub,min,max}{,.sat}.u8x4 r,r,r",
     "{add,sub,min,max}{,.sat}.s8x4 r,r,r",
+    "add.sat.{u32,u16x2,s16x2} r,r,r",
+    "{min,max}.relu.{s8x4,s16x2} r,r,r",
+    "neg.s8x4 r,r",
     "tanh.approx{,.ftz}.{f32,bf16,bf16x2,f16,f16x2} T,T",
     # Memory.
     "ld.global{,.L1::no_allocate,.nc}{,.L2::128B}.{v8.b32,v4.b64,v8.f32,v4.s64} V,[g]",
@@ -118,7 +126,18 @@ BLACKWELL = [
     "ldmatrix.sync.aligned.m16n16{.x1,.x2}.trans.shared.b8x16.{b6x16_p32,b4x16_p64} VV,[s]",
     "ldmatrix.sync.aligned.m8n16{.x1,.x2,.x4}.shared.b8x16.{b6x16_p32,b4x16_p64} VM,[s]",
     "stmatrix.sync.aligned.m16n8{.x1,.x2,.x4}.trans.shared.b8 [s],VM",
-    "multimem.ld_reduce.relaxed.gpu.global.add{.acc::f16}.{e4m3x4,e5m2x4} r,[g]",
+    "multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.{e4m3x4,e5m2x4} r,[g]",
+    "multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.v2.{e4m3x4,e5m2x4} 2xr,[g]",
+    "multimem.ld_reduce.relaxed.gpu.global.add.acc::f16.v4.{e4m3x4,e5m2x4} 4xr,[g]",
+    "multimem.ld_reduce.{relaxed,acquire}.{gpu,sys}.global.{add,min,max}.{u32,s32,u64} T,[g]",
+    "multimem.ld_reduce.relaxed.gpu.global.{and,or,xor}.{b32,b64} T,[g]",
+    "multimem.ld_reduce.relaxed.gpu.global.add{,.acc::f32}{,.v2,.v4}.{f16x2,bf16x2} V,[g]",
+    "multimem.ld_reduce.relaxed.gpu.global.add{,.v2,.v4}.f32 V,[g]",
+    "multimem.st.{relaxed,release}.gpu.global.{u32,b64,f32,f16x2} [g],T",
+    "multimem.st.relaxed.gpu.global.{v2,v4}.f32 [g],V",
+    "multimem.red.{relaxed,release}.gpu.global.{add,min,max}.{u32,s32,u64} [g],T",
+    "multimem.red.relaxed.gpu.global.{and,or,xor}.{b32,b64} [g],T",
+    "multimem.red.relaxed.gpu.global.add{,.v2,.v4}.{f32,f16x2,bf16x2} [g],V",
     # Launch control, barriers, fences.
     "clusterlaunchcontrol.try_cancel.async{,.shared::cta}.$COMPLETE{,.multicast::cluster::all}.b128 [s],[s]",
     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p,q",
@@ -141,12 +160,14 @@ BLACKWELL = [
     "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale{,.scale_vec::2X}.f32.e2m1.e2m1.f32.ue8m0"
     " 4xr,4xr,2xr,4xr,r,<0,0>,r,<0,0>",
     "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::{2X.f32.e2m1.e2m1.f32.ue8m0,"
-    "4X.f32.e2m1.e2m1.f32.ue4m3} 4xr,4xr,2xr,4xr,r,<0,0>,r,<0,0>",
+    "4X.f32.e2m1.e2m1.f32.ue4m3,4X.f32.e2m1.e2m1.f32.ue8m0} 4xr,4xr,2xr,4xr,r,<0,0>,r,<0,0>",
     "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.{e4m3,e2m1}.{e5m2,e2m3}.f32"
     " 4xr,4xr,4xr,4xr,r,0",
     "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e2m1.f32.ue8m0"
     " 4xr,4xr,4xr,4xr,r,0,r,<0,0>,r,<0,0>",
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4nvf4.block_scale.scale_vec::{2X.f32.e2m1.e2m1.f32.ue8m0,"
+    "4X.f32.e2m1.e2m1.f32.ue4m3,4X.f32.e2m1.e2m1.f32.ue8m0} 4xr,4xr,4xr,4xr,r,0,r,<0,0>,r,<0,0>",
+    "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.kind::mxf4.block_scale{,.scale_vec::2X}.f32.e2m1.e2m1.f32.ue8m0"
     " 4xr,4xr,4xr,4xr,r,0,r,<0,0>,r,<0,0>",
     # Textures.
     "tex.{1d,2d,3d}.v4.{f32,s32,u32}.{s32,f32} 4xr,[tref,TEXC]",

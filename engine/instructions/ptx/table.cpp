@@ -11,7 +11,6 @@
 #include "instructions/ptx/memory.hpp"
 #include "instructions/ptx/tensor_memory.hpp"
 #include "instructions/ptx/texture.hpp"
-#include "instructions/ptx/unsupported.hpp"
 #include "instructions/ptx/video.hpp"
 #include "ptx/own_instructions.hpp"
 
@@ -33,9 +32,8 @@ consteval auto sorted(const PtxRow (&... rows)[Count]) {
   return all;
 }
 
-constexpr auto table =
-    sorted(arithmetic_rows, asynchronous_rows, bits_rows, control_rows, data_rows, matrix_rows, memory_rows,
-           tensor_memory_rows, texture_rows, unsupported_rows, video_rows);
+constexpr auto table = sorted(arithmetic_rows, asynchronous_rows, bits_rows, control_rows, data_rows,
+                              matrix_rows, memory_rows, tensor_memory_rows, texture_rows, video_rows);
 
 static_assert(std::all_of(table.begin(), table.end(), [](const PtxRow* row) { return complete(*row); }),
               "a row of the PTX table is incomplete or contradicts itself");

@@ -97,7 +97,7 @@ inline constexpr OpcodeRow sass_float_rows[] = {
     {"F2FP",
      {{Turing, Integer}},
      Energy::Convert,
-     "[.SATFINITE][.RELU].{F16,BF16,TF32,E4M3,E5M2}[.F32,.F16,.E4M3,.E5M2].{PACK_AB,MERGE_C,...}[.RZ] "
+     "[.SATFINITE][.RELU].{F16,BF16,TF32,E4M3,E5M2}[.F32,.F16,.E4M3,.E5M2].{PACK_AB,MERGE_C,...}[.RZ,.RS] "
      "d,a[,b][,c]",
      sass::translate_f2fp},
     {"HADD2",

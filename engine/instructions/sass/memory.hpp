@@ -75,7 +75,7 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
     {"UBLKCP",
      {{Hopper, BulkLoad}},
      Energy::LoadStore,
-     ".{S,G}.{S,G}[.MULTICAST] [to],[from],a",
+     ".{S,G}.{S,G}[.MULTICAST,.DST_G_BYTE_MASK] [to],[from],a",
      sass::translate_bulk_copy,
      {.operations = {{"G.S", Operation::BulkStore}}}},
     {"UBLKRED",
@@ -151,8 +151,12 @@ inline constexpr OpcodeRow sass_memory_rows[] = {
      Energy::LoadStore,
      ".64 URZ,[address],a",
      sass::translate_fill_shared},
+    {"LDGMC",
+     {{Hopper, GlobalLoad}},
+     Energy::LoadStore,
+     ".E.{ADD,HPADD,MIN,MAX,AND,OR,XOR}.type[.RN].STRONG.scope d,address",
+     sass::translate_multicast_load},
     // Known in traces only.
-    {"LDGMC", {{Blackwell, GlobalLoad}}, Energy::LoadStore, "", not_executed},
     {"LDSLK", {{Kepler, SharedLoad}, {Pascal, Gone}}, Energy::LoadStore, "", not_executed},
     {"STSCUL", {{Kepler, SharedStore}, {Pascal, Gone}}, Energy::LoadStore, "", not_executed},
 };

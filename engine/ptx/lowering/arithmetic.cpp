@@ -113,6 +113,8 @@ void lower_remainder(Lowerer& l) {
 }
 
 void lower_conversion(Lowerer& l) {
+  // With stochastic rounding, an instruction makes two numbers.
+  if (l.has("rs")) return l.repeat(l.has("f16x2") || l.has("bf16x2") ? 1 : 2, "F2FP.PACK_AB");
   const uint32_t to = ptx::bytes(l.type(0)), from = ptx::bytes(l.type(1));
   const bool to_float = ptx::is_float(l.type(0)), from_float = ptx::is_float(l.type(1));
   if (to_float && from_float) return convert_floats(l, to, from);

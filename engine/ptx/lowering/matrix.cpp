@@ -64,9 +64,10 @@ void lower_matrix_product(Lowerer& l) {
   const Type a = l.type(1) != Type::None ? l.type(1) : d != Type::None ? d : Type::F16;
   if (l.has("block_scale") || l.has("kind::f8f6f4")) {
     const std::string types = std::string(d == Type::F32 ? ".F32" : ".F16") + ".E4M3.E4M3";
-    l.one(shape.k == 32          ? "QMMA.16832" + types
-          : l.has("block_scale") ? "OMMA.SF.16864.F32.E2M1.E2M1"
-                                 : "QMMA.SP.16864" + types);
+    if (l.has("kind::mxf4") || l.has("kind::mxf4nvf4"))
+      l.one(shape.k == 128 ? "OMMA.SF.SP.168128.F32.E2M1.E2M1" : "OMMA.SF.16864.F32.E2M1.E2M1");
+    else
+      l.one((shape.k == 32 ? "QMMA.16832" : "QMMA.SP.16864") + types);
     return;
   }
   switch (a) {

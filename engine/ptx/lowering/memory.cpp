@@ -38,7 +38,9 @@ const char* prefetch_suffix(const Lowerer& l) {
 }
 
 void load_or_store(Lowerer& l, bool load) {
-  const uint32_t bytes = std::min(16u, std::max(1u, ptx::bytes(l.type())) * l.vector_length());
+  const bool of_bytes = l.has("e4m3x4") || l.has("e5m2x4");  // of multimem
+  const uint32_t element = of_bytes ? 4 : std::max(1u, ptx::bytes(l.type()));
+  const uint32_t bytes = std::min(16u, element * l.vector_length());
   const std::string width = width_suffix(bytes);
   if (l.has("param") || l.has("param::entry") || l.has("param::func")) {
     // Kernel parameters are in the constant bank, those of functions mostly in registers.

@@ -163,15 +163,25 @@ void translate_cp_async_bulk(Translation& t) {
       if (d.direction.to == AccessSpace::Global) t.order_matters();
     }
     d.multicast = t.take("multicast::cluster");
+    d.masked = t.take("cp_mask");
+    if (d.masked && (d.signals || reduces)) t.unsupported("byte masks are for copies to global memory");
     d.to = memory_address(t, next++);
     d.from = memory_address(t, next++);
     d.bytes = t.source(next++, Type::U32);
+    if (t.take("ignore_oob")) {
+      if (!d.signals || d.direction.from != AccessSpace::Global || d.multicast)
+        t.unsupported("bytes are ignored by copies from global memory to one CTA");
+      d.left = t.source(next++, Type::U32);
+      d.right = t.source(next++, Type::U32);
+    }
     if (d.signals) d.mbarrier = memory_address(t, next++);
-    if (d.multicast) d.cta_mask = t.source(next++, Type::B16);
+    if (d.multicast) d.mask = t.source(next++, Type::B16);
+    if (d.masked) d.mask = t.source(t.operand_count() - 1, Type::B16);
   }
+  const bool masked = d.masked;
   t.emit(bulk_handler());
   t.detail<BulkDetail>() = d;
-  if (has_policy) set_cache_policy(t);
+  if (has_policy) set_cache_policy(t, masked ? 2 : 1);
 }
 
 }  // namespace simt::functional

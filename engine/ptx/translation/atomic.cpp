@@ -88,7 +88,9 @@ void translate_atomic(Translation& t, bool has_destination) {
 void translate_atom(Translation& t) {
   translate_atomic(t, true);
 }
+/// red, and multimem.red: to all copies, of which there is one.
 void translate_red(Translation& t) {
+  t.take("red");
   translate_atomic(t, false);
 }
 

@@ -10,8 +10,8 @@ namespace simt::functional {
 
 using ptx::Type;
 
-void set_cache_policy(Translation& t) {
-  const Place policy = t.source(t.operand_count() - 1, Type::B64);
+void set_cache_policy(Translation& t, uint32_t from_end) {
+  const Place policy = t.source(t.operand_count() - from_end, Type::B64);
   Op& op = t.program().code.back();
   op.policy = policy;
   op.policy_is_wide = true;

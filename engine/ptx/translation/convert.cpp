@@ -5,6 +5,7 @@
 #include "machine/lanes.hpp"
 #include "operations/conversion.hpp"
 #include "operations/small_conversions.hpp"
+#include "operations/stochastic_conversions.hpp"
 #include "ptx/translation/instructions.hpp"
 
 namespace simt::functional {
@@ -204,12 +205,46 @@ void translate_small(Translation& t) {
   op.immediate = scales ? finite : relu + (to_bf16 && finite ? 2 : 0);
 }
 
+/// cvt.rs of two numbers to halves, or of four, {a, b, e, f}, to smaller formats: first a and b, then e and
+/// f.
+void translate_stochastic(Translation& t) {
+  t.take("rs");
+  const int which = t.take_one_of({"f16x2", "bf16x2", "e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4"});
+  static constexpr std::string_view pairs[] = {"f16x2",  "bf16x2", "e4m3x2", "e5m2x2",
+                                               "e2m3x2", "e3m2x2", "e2m1x2"};
+  if (which < 0 || !t.take("f32")) t.unsupported("these types with stochastic rounding");
+  const bool halves = which < 2, four_bits = pairs[which] == "e2m1x2";
+  const bool relu = t.take("relu"), finite = t.take("satfinite");
+  if (!halves && !finite) t.unsupported("conversions to 4, 6 and 8 bits need .satfinite");
+  const Handler run = stochastic_conversion(pairs[which]);
+  const auto convert = [&](Place to, Place upper, Place lower, Place word) {
+    Op& op = t.emit(run);
+    op.destination = to;
+    op.a = upper;
+    op.b = lower;
+    op.c = word;
+    op.immediate = relu + (finite ? 2 : 0);
+  };
+  const Place to = t.destination(0, four_bits ? Type::B16 : Type::B32);
+  const Place word = t.source(halves ? 3 : 2, Type::B32);
+  if (halves) return convert(to, t.source(1, Type::F32), t.source(2, Type::F32), word);
+  const ptx::Operand& numbers = t.operand(1);
+  Place number[4];
+  for (uint32_t k = 0; k < 4; ++k) number[k] = t.source(t.part(numbers, k), Type::F32);
+  const Place first = t.scratch(4), all = four_bits ? t.scratch(4) : to;
+  convert(first, number[0], number[1], word);
+  convert(all, number[2], number[3], first);
+  if (four_bits) emit_conversion(t, {Type::U16, Type::U32, {}}, to, all);
+}
+
 }  // namespace
 
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
-  if (is_small(t) && !t.mnemonic().has("rs")) return translate_small(t);
-  if (t.take("rs")) t.unsupported("stochastic rounding (sm_100) is not executed");
+  if (t.mnemonic().has("s2f6x2"))
+    t.unsupported("numbers of type .s2f6x2, of which it is not published to what negative ones saturate");
+  if (t.mnemonic().has("rs")) return translate_stochastic(t);
+  if (is_small(t)) return translate_small(t);
   Conversion conversion;
   ConversionModes& modes = conversion.modes;
   const int integral = t.take_one_of({"rni", "rzi", "rmi", "rpi"});

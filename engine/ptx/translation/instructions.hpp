@@ -23,8 +23,9 @@ Semantics translate_and, translate_or, translate_xor, translate_not, translate_c
 Semantics translate_mov, translate_cvta, translate_cvt, translate_isspacep, translate_mapa,
     translate_getctarank, translate_alloca, translate_stacksave, translate_stackrestore;
 // memory
-Semantics translate_ld, translate_st, translate_st_bulk, translate_st_async, translate_atom, translate_red,
-    translate_red_async, translate_fence, translate_hint, translate_createpolicy;
+Semantics translate_ld, translate_st, translate_multimem_load, translate_multimem_store, translate_st_bulk,
+    translate_st_async, translate_atom, translate_red, translate_red_async, translate_fence, translate_hint,
+    translate_createpolicy;
 // control
 Semantics translate_bra, translate_brx, translate_call, translate_ret, translate_exit, translate_trap,
     translate_nothing, translate_bar, translate_bar_warp, translate_barrier_cluster, translate_shfl,

@@ -122,17 +122,42 @@ bool has(const Translation& t, std::string_view modifier) {
   return t.mnemonic().has(modifier);
 }
 
-template <class F, class Saturated>
+bool is_bytes(Type type) {
+  return type == Type::U8x4 || type == Type::S8x4;
+}
+bool is_halves(Type type) {
+  return type == Type::U16x2 || type == Type::S16x2;
+}
+
+/// F of the parts of words, of type U8x4, S8x4, U16x2 or S16x2.
+template <class F>
+Handler parts_binary(Type type) {
+  switch (type) {
+    case Type::U8x4:
+      return run_binary<Bytes<F, uint8_t>, uint32_t>;
+    case Type::S8x4:
+      return run_binary<Bytes<F, int8_t>, uint32_t>;
+    case Type::U16x2:
+      return run_binary<Halves<F, uint16_t>, uint32_t>;
+    default:
+      return run_binary<Halves<F, int16_t>, uint32_t>;
+  }
+}
+
+template <class F>
 void translate_sum(Translation& t, bool subtracts) {
   if (has(t, "cc")) return translate_carry(t, subtracts, false);
-  if (t.take("sat")) {
-    const Type type = take_type_of(t, {Type::S32});
-    emit_binary(t, run_binary<Saturated, int32_t>, type);
+  const bool saturates = t.take("sat");
+  const Type type = t.take_type();
+  if (is_bytes(type) || (!subtracts && is_halves(type))) {
+    emit_binary(t, saturates ? parts_binary<Saturated<F>>(type) : parts_binary<F>(type), Type::B32);
     return;
   }
-  const Type type = t.take_type();
-  if (!subtracts && (type == Type::U16x2 || type == Type::S16x2)) {
-    emit_binary(t, run_binary<Halves<F, uint16_t>, uint32_t>, Type::B32);
+  if (saturates) {
+    if (type != Type::S32 && (subtracts || type != Type::U32))
+      t.unsupported(".sat does not exist for the type ." + std::string(ptx::name(type)));
+    emit_binary(t, type == Type::S32 ? run_binary<Saturated<F>, int32_t> : run_binary<Saturated<F>, uint32_t>,
+                type);
     return;
   }
   if (std::find(plain_types.begin(), plain_types.end(), type) == plain_types.end())
@@ -189,7 +214,7 @@ void translate_product_sum(Translation& t) {
   const int part = t.take_one_of({"lo", "hi", "wide"});
   if (part == 1 && t.take("sat")) {
     const Type type = take_type_of(t, {Type::S32});
-    emit_ternary(t, run_ternary<MulThen<MulHigh, AddSaturated>, int32_t>, type);
+    emit_ternary(t, run_ternary<MulThen<MulHigh, Saturated<Add>>, int32_t>, type);
     return;
   }
   const Type type = take_type_of(t, plain_types);
@@ -223,14 +248,10 @@ template <class F>
 void translate_min_max(Translation& t) {
   const bool relu = t.take("relu");
   const Type type = t.take_type();
-  if (type == Type::U16x2 && !relu) {
-    emit_binary(t, run_binary<Halves<F, uint16_t>, uint32_t>, Type::B32);
-  } else if (type == Type::S16x2) {
-    emit_binary(
-        t, relu ? run_binary<Halves<Relu<F>, int16_t>, uint32_t> : run_binary<Halves<F, int16_t>, uint32_t>,
-        Type::B32);
+  if (type == Type::S16x2 || type == Type::S8x4 || (!relu && (is_halves(type) || is_bytes(type)))) {
+    emit_binary(t, relu ? parts_binary<Relu<F>>(type) : parts_binary<F>(type), Type::B32);
   } else if (relu) {
-    if (type != Type::S32) t.unsupported(".relu exists for .s32 and .s16x2 only");
+    if (type != Type::S32) t.unsupported(".relu exists for .s32, .s16x2 and .s8x4 only");
     emit_binary(t, run_binary<Relu<F>, int32_t>, type);
   } else {
     emit_binary(t, typed_binary<F>(t, type), type);
@@ -242,9 +263,9 @@ void translate_min_max(Translation& t) {
 void translate_integer(Translation& t, Arithmetic operation) {
   switch (operation) {
     case Arithmetic::Add:
-      return translate_sum<Add, AddSaturated>(t, false);
+      return translate_sum<Add>(t, false);
     case Arithmetic::Sub:
-      return translate_sum<Sub, SubSaturated>(t, true);
+      return translate_sum<Sub>(t, true);
     case Arithmetic::Mul:
       return translate_product(t);
     case Arithmetic::Mad:
@@ -265,6 +286,10 @@ void translate_integer(Translation& t, Arithmetic operation) {
       return;
     }
     case Arithmetic::Neg: {
+      if (t.take("s8x4")) {
+        emit_unary(t, run_unary<NegatedBytes, uint32_t>, Type::B32);
+        return;
+      }
       const Type type = take_type_of(t, signed_types);
       emit_unary(t, wrapping_unary<Neg>(t, type), type);
       return;
@@ -290,7 +315,7 @@ void translate_mad24(Translation& t) {
   if (part < 0) t.unsupported("it needs .lo or .hi");
   if (part == 1 && t.take("sat")) {
     const Type type = take_type_of(t, {Type::S32});
-    emit_ternary(t, run_ternary<MulThen<Mul24High, AddSaturated>, int32_t>, type);
+    emit_ternary(t, run_ternary<MulThen<Mul24High, Saturated<Add>>, int32_t>, type);
     return;
   }
   const Type type = take_type_of(t, types32);

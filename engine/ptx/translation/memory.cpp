@@ -69,7 +69,8 @@ bool take_ordering(Translation& t) {
   return !strong;
 }
 
-void translate_access(Translation& t, bool load) {
+/// of_bytes: .e4m3x4 and .e5m2x4, which only multimem has, are words.
+void translate_access(Translation& t, bool load, bool of_bytes = false) {
   const bool has_policy = take_cache_hint(t);
   const bool weak = take_ordering(t);
   const auto has = [&](std::string_view modifier) {
@@ -81,7 +82,7 @@ void translate_access(Translation& t, bool load) {
   AccessSpace space = take_space(t);
   const int vector = t.take_one_of({"v2", "v4", "v8"});
   const uint32_t elements = vector < 0 ? 1 : 2u << vector;
-  const Type type = t.take_type();
+  const Type type = of_bytes && t.take_one_of({"e4m3x4", "e5m2x4"}) >= 0 ? Type::B32 : t.take_type();
   const ptx::Operand& value = t.operand(load ? 0 : 1);
   const Address address = t.address(t.operand(load ? 1 : 0));
   // A function's parameters are on the stack, as are local variables.
@@ -158,6 +159,20 @@ void translate_ld(Translation& t) {
 }
 void translate_st(Translation& t) {
   translate_access(t, false);
+}
+
+/// The GPU is alone: a multicast object has one copy of its memory, which is what all copies' elements
+/// combine to.
+void translate_multimem_load(Translation& t) {
+  t.take("ld_reduce");
+  if (t.take_one_of({"add", "min", "max", "and", "or", "xor"}) < 0) t.unsupported("an operation is missing");
+  t.take_one_of({"acc::f32", "acc::f16"});
+  translate_access(t, true, true);
+}
+/// To all copies, of which there is one.
+void translate_multimem_store(Translation& t) {
+  t.take("st");
+  translate_access(t, false, true);
 }
 
 void translate_st_bulk(Translation& t) {

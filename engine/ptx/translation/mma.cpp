@@ -1,4 +1,6 @@
 /// mma.sync and mma.sp: products of small matrices in a warp's registers.
+#include <algorithm>
+
 #include "operations/quad_pairs.hpp"
 #include "operations/scaled_product.hpp"
 #include "ptx/translation/instructions.hpp"
@@ -97,8 +99,9 @@ ScaleOperand take_scale(Translation& t, uint32_t index) {
   return {parts[0], t.source(t.part(selection, 0), Type::U16), t.source(t.part(selection, 1), Type::U16)};
 }
 
-/// mma.kind.block_scale d, a, b, c, {scales of a}, {byte, thread}, {scales of b}, {byte, thread}.
-void translate_scaled(Translation& t, const MatrixShape& shape, bool mx8, bool nv) {
+/// mma.kind.block_scale d, a, b, c, [metadata, selector,] {scales of a}, {byte, thread}, {scales of b},
+/// {byte, thread}.
+void translate_scaled(Translation& t, const MatrixShape& shape, bool mx8, bool nv, bool sparse) {
   ScaledProductDetail p;
   const int vector = t.take_one_of({"scale_vec::1X", "scale_vec::2X", "scale_vec::4X"});
   if (vector < 0 && nv) t.unsupported("`.scale_vec::2X` or `.scale_vec::4X` is missing");
@@ -107,13 +110,14 @@ void translate_scaled(Translation& t, const MatrixShape& shape, bool mx8, bool n
   const int factors = t.take_one_of({"ue8m0", "ue4m3"});
   if (factors < 0) t.unsupported("the type of the scale factors is missing");
   p.exponents_only = factors == 0;
-  p.k = mx8 ? 32 : 64;
+  p.packed = !mx8;
+  p.k = (mx8 ? 32 : 64) * (sparse ? 2 : 1);
   expect_shape(t, shape, {{16, 8, p.k}});
   for (const Type type : {a, b}) mx8 ? expect_type(t, type, small_types) : expect_type(t, type, {Type::E2M1});
   expect_type(t, d, {Type::F32});
   expect_type(t, c, {Type::F32});
   const bool known = mx8                ? p.scales == 1 && p.exponents_only
-                     : p.exponents_only ? p.scales == 2
+                     : p.exponents_only ? p.scales == 2 || (nv && p.scales == 4)
                                         : nv && p.scales == 4;
   if (!known) t.unsupported("no such scale factors for this kind");
   p.a = a;
@@ -126,10 +130,15 @@ void translate_scaled(Translation& t, const MatrixShape& shape, bool mx8, bool n
   };
   keep(take_destinations(t, 0, Type::B32, 4), p.d);
   keep(take_registers(t, 1, Type::B32, 4), p.a_tiles);
-  keep(take_registers(t, 2, Type::B32, 2), p.b_tiles);
+  std::ranges::copy(take_registers(t, 2, Type::B32, sparse ? 4 : 2), p.b_tiles.begin());
   keep(take_registers(t, 3, Type::B32, 4), p.c);
-  p.scale_a = take_scale(t, 4);
-  p.scale_b = take_scale(t, 6);
+  if (sparse) {
+    p.metadata = t.source(4, Type::B32);
+    if (t.immediate(t.operand(5)) != 0) t.unsupported("a sparsity selector other than 0");
+  }
+  const uint32_t first_scale = sparse ? 6 : 4;
+  p.scale_a = take_scale(t, first_scale);
+  p.scale_b = take_scale(t, first_scale + 2);
   Op& op = t.emit(run_scaled_product, Control::Collective);
   op.destination = p.d[0];
   t.detail<ScaledProductDetail>() = p;
@@ -141,16 +150,16 @@ void translate_mma(Translation& t) {
   t.take("sync");
   t.take("aligned");
   // Ordered metadata are also valid for plain `.sp`.
-  const bool sparse = t.take("sp") || t.take("sp::ordered_metadata");
+  const bool ordered = t.take("sp::ordered_metadata"), sparse = t.take("sp") || ordered;
   const bool small = t.take("kind::f8f6f4");
   const int scaled = t.take_one_of({"kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"});
   const MatrixShape shape = take_shape(t);
   const auto [a_by_column, b_by_column] = take_layouts(t);
   if (scaled >= 0) {
-    if (sparse) t.unsupported("sparse matrices with scale factors");
+    if (sparse && !ordered) t.unsupported("scale factors of a sparse matrix need .sp::ordered_metadata");
     if (!t.take("block_scale")) t.unsupported("`.block_scale` is missing");
     if (a_by_column || !b_by_column) t.unsupported("A by rows and B by columns are expected");
-    return translate_scaled(t, shape, scaled == 0, scaled == 2);
+    return translate_scaled(t, shape, scaled == 0, scaled == 2, sparse);
   }
   const bool saturate = t.take("satfinite");
   const Type d = t.take_type(), a = t.take_type(), b = t.take_type(), c = t.take_type();

@@ -13,7 +13,7 @@ inline bool take_cache_hint(Translation& t) {
   return t.take("L2::cache_hint");
 }
 /// Gives the access that was emitted last the cache policy in the last operand.
-void set_cache_policy(Translation& t);
+void set_cache_policy(Translation& t, uint32_t from_end = 1);
 
 /// An address operand that must be in global or shared memory.
 inline Address memory_address(Translation& t, uint32_t operand) {

@@ -82,6 +82,8 @@ class Objects(ABC):
                     request.swizzle,
                     request.fill,
                     None if corners is None else (corners.lower, corners.upper),
+                    along_w=corners is not None and corners.wide > 0,
+                    of_128=corners is not None and corners.wide == 2,
                 )
             )
         except ValueError as error:

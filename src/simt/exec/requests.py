@@ -516,10 +516,11 @@ class ReferenceRequest(Request):
 
 
 class Corners(Message):
-    """Of a tensor map for im2col."""
+    """Of a tensor map for im2col. wide: 1 for the mode `::w`, 2 for `::w::128`, with corners along W."""
 
     lower: list[Int]
     upper: list[Int]
+    wide: Word
 
 
 class TensorMapRequest(Request):

@@ -131,6 +131,18 @@ void tensor_maps() {
                              CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
                              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   CHECK(std::memcmp(&map, &memory, sizeof memory) == 0);  // the address comes first
+  const auto wide = [&](CUtensorMap* to, CUtensorMapIm2ColWideMode mode, int corner) {
+    return cuTensorMapEncodeIm2colWide(to, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4,
+                                       reinterpret_cast<void*>(memory), image, pitches, corner, -1, 8, 16,
+                                       ones, CU_TENSOR_MAP_INTERLEAVE_NONE, mode, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                       CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  OK(wide(&moved, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, -1));
+  CHECK(std::memcmp(&map, &moved, sizeof map) != 0);
+  OK(wide(&map, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128, -1));
+  CHECK(std::memcmp(&map, &moved, sizeof map) != 0);
+  RETURNS(wide(&map, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, 1 << 20), CUDA_ERROR_INVALID_VALUE);
+  RETURNS(wide(&map, static_cast<CUtensorMapIm2ColWideMode>(2), -1), CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace
