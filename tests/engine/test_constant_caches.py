@@ -22,6 +22,7 @@ HIT, MISS, LINE, LINES, WAYS, SETS = 26, 79, 64, 32, 4, 8
 # The only misses are those of constants.
 FETCHED = {"sm.front_end.instruction_cache.perfect": True}
 INTERVAL = 2  # of the port that the sub-cores share
+PIPE = 8  # cycles for which a load takes the pipe of its sub-core
 
 
 def load(w: Warp, *addresses: int) -> None:
@@ -107,8 +108,29 @@ def test_all_warps_of_an_sm_share_one_port(interval: int, warps: int, tmp_path: 
 
     for different in (1, 8):
         last = (cycles_of(different, 96) - cycles_of(different, 64)) / 32
-        alone = 2.0 * -(-warps // 4)  # a sub-core's integer unit takes one in two cycles
+        alone = PIPE * -(-warps // 4)  # a sub-core's own pipe
         assert last == pytest.approx(max(alone, interval * different * warps), rel=0.05)
+
+
+@pytest.mark.parametrize(("opcode", "width"), [("LDC", 4), ("LDC.64", 8)])
+@pytest.mark.parametrize("gpu", ["qv100", "titanv"])
+def test_a_volta_sub_core_loads_a_constant_in_eight_cycles(
+    gpu: str, opcode: str, width: int, tmp_path: Path
+) -> None:
+    """As ptxas has it, of any width, while special functions and integers go on in their own pipes."""
+
+    def loads(w: Warp, i: int) -> None:
+        w.memory(opcode, [GLOBAL] * 32, width, 16 + 2 * (i % 16), (8,))
+
+    def loads_and_work(w: Warp, i: int) -> None:
+        loads(w, i)
+        w.op("MUFU.SIN", 64 + i % 16, (9,))
+        w.op("IADD3", 96 + i % 16, (9, 9, 9))
+
+    for append in (loads, loads_and_work):
+        assert distance(tmp_path, append, gpu, FETCHED) == pytest.approx(PIPE, rel=0.01)
+    # On GPUs without this pipe they are integer instructions.
+    assert distance(tmp_path, loads, "a100", FETCHED) == pytest.approx(2, rel=0.01)
 
 
 def test_a_load_waits_for_the_last_of_its_lines(tmp_path: Path) -> None:

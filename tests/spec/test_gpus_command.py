@@ -32,6 +32,7 @@ def test_show_gives_every_value_once() -> None:
     shown = [line.split()[0] for line in lines[1:-1]]
     assert shown == [path for path, _ in load_spec("qv100").leaves()]
     assert any(line.split()[:2] == ["sm.units.fp32.latency", "4"] for line in lines)
+    assert any(line.split()[:2] == ["sm.special_units.constants.count", "4"] for line in lines)
     assert all(len(line.split()) > 2 for line in lines[1:-1])
     assert lines[-1] == f"hash {load_spec('qv100').hash}"
 

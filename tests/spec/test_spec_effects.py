@@ -325,7 +325,7 @@ def acts(folder: Path, gpu: str, path: str) -> bool:
 
 
 FIELDS = [path for path in _fields() if path not in NAMES + SEEN_BY_PROGRAMS + OF_BULK_COPIES]
-# No shipped GPU has special units: tests/spec/test_special_units.py.
+# Special units have names: tests/spec/test_special_units.py.
 SECTIONS = list(dict.fromkeys(path.rpartition(".")[0] for path in FIELDS if f".{ANY_NAME}." not in path))
 
 

@@ -112,7 +112,7 @@ def test_bad_units_are_refused(tmp_path: Path, setting: str, message: str) -> No
 
 def test_there_are_at_most_eight(tmp_path: Path) -> None:
     def file(count: int) -> Path:
-        lines = ['extends = "qv100"']
+        lines = ['extends = "a100"']  # which has none of its own
         for k in range(count):
             lines.append(
                 f"[sm.special_units.u{k}]\ncount = 4\nlatency = 4\ninitiation_interval = 1\n"

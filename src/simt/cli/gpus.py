@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,7 @@ from simt.spec import (
     write_toml,
 )
 from simt.spec import to_json as spec_to_json
+from simt.spec.files import ANY_NAME
 
 NEW_EXAMPLES = """\b
 Examples:
@@ -92,11 +94,17 @@ def show(
         return
     meanings = describe()
     rows = [
-        [path, _text(value), _source(spec, path) if sources else meanings[path]]
+        [path, _text(value), _source(spec, path) if sources else _meaning(meanings, path)]
         for path, value in spec.leaves()
     ]
     _print(["field", "value", "source" if sources else "meaning"], rows)
     typer.echo(f"hash {spec.hash}")
+
+
+def _meaning(meanings: Mapping[str, str], path: str) -> str:
+    """What a value means; a special unit has its name in the path."""
+    unit, _, field = path.rpartition(".")
+    return meanings.get(path) or meanings[f"{unit.rpartition('.')[0]}.{ANY_NAME}.{field}"]
 
 
 @app.command()
