@@ -66,4 +66,4 @@ def test_a_form_becomes_an_instruction() -> None:
 def test_a_refusal_gives_the_reason() -> None:
     memory = _engine.functional.DeviceMemory(1 << 20)
     assert coverage.refusal("add.u32 %r0, %r1, %r2;", memory) is None
-    assert "sm_100" in (coverage.refusal("cvt.rs.f16x2.f32 %r0, %r1, %r2, %r3;", memory) or "")
+    assert "s2f6x2" in (coverage.refusal("cvt.rn.bf16x2.s2f6x2 %r0, %h0;", memory) or "")

@@ -361,7 +361,7 @@ def registers() -> str:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "cvt.rs.f16x2.f32 %r, %r, %r, %r",
+        "cvt.rs.f16x2.f16x2 %r, %r, %r",
         "cvt.f16.f32 %h, %r",
         "cvt.s32.f32 %r, %r",
         "cvt.rn.s32.f32 %r, %r",

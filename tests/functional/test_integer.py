@@ -304,7 +304,7 @@ def test_results_may_overlay_sources_of_another_width() -> None:
     "instruction",
     [
         "add.b32 %r0, %r1, %r2;",
-        "add.sat.u32 %r0, %r1, %r2;",
+        "sub.sat.u32 %r0, %r1, %r2;",
         "sub.u16x2 %r0, %r1, %r2;",
         "mul.u32 %r0, %r1, %r2;",
         "mul.wide.u64 %d0, %d1, %d2;",
