@@ -76,11 +76,7 @@ int main(int argc, char** argv) {
   constexpr bool C = CAUSAL;
   constexpr int M = std::get<0>(tile_size_fwd_sm90(HD, HD, C, false, 2, false, false, false));
   constexpr int N = std::get<1>(tile_size_fwd_sm90(HD, HD, C, false, 2, false, false, false));
-#ifdef ONE
-  constexpr int cluster = 1;
-#else
   constexpr int cluster = HD >= 128 && !C ? 2 : 1;
-#endif
   printf("tile %d x %d, cluster %d, SMs %d\n", M, N, cluster, p.num_sm);
   if (cluster == 2 && (sq + M - 1) / M % 2) {
     puts("odd number of tiles: no cluster");
