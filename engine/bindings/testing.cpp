@@ -203,6 +203,7 @@ class TestMemory {
     if (name == "dram_writes") return counters[Counter::dram_writes];
     if (name == "dram_row_hits") return counters[Counter::dram_row_hits];
     if (name == "dram_activates") return counters[Counter::dram_activates];
+    if (name == "tlb_misses") return counters[Counter::tlb_misses];
     throw nb::key_error(name.c_str());
   }
   bool idle() const { return memory_.idle(); }

@@ -47,6 +47,7 @@ namespace simt {
   SIMT_COUNTER(network_request_wait, "interconnect cycles that request packets waited in input buffers")     \
   SIMT_COUNTER(network_reply_wait, "interconnect cycles that reply packets waited in input buffers")         \
   SIMT_COUNTER(network_full_stalls, "core cycles in which an SM could not send: input buffer full")          \
+  SIMT_COUNTER(tlb_misses, "accesses that began a miss of their TLB")                                        \
   SIMT_COUNTER(dram_reads, "sectors read from DRAM")                                                         \
   SIMT_COUNTER(dram_writes, "sectors written to DRAM")                                                       \
   SIMT_COUNTER(dram_activates, "rows opened")                                                                \

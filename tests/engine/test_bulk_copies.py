@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import simt
+from simt import _engine
 
 
 def kernel(copies: int, bytes_: int, stride: int) -> str:
@@ -83,3 +84,55 @@ def test_a_long_copy_hides_the_preparation_of_the_next() -> None:
         gpu.load(kernel(8, 2048, 2048))["k"][1, 1](np.zeros(1 << 15, np.uint8))
         found.append(gpu.launches[0].cycles)
     assert abs(found[1] - found[0]) <= 30
+
+
+def boxes(copies: int) -> str:
+    """A thread copies boxes of 32 floats, each after the last has arrived, and notes how long each takes."""
+    body = "".join(
+        f"""mov.u64 %c0, %clock64;
+mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
+cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [room], [%m, {{0}}], [bar];
+WAIT{k}: mbarrier.try_wait.parity.shared.b64 %p, [bar], {k % 2}; @!%p bra WAIT{k};
+mov.u64 %c1, %clock64; sub.u64 %c1, %c1, %c0; st.global.b64 [%o+{8 * k}], %c1;
+"""
+        for k in range(copies)
+    )
+    return f"""
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .b64 out) {{
+  .reg .b64 %m, %o, %c<2>; .reg .pred %p;
+  .shared .align 128 .b8 room[128]; .shared .align 8 .b64 bar;
+  mov.u64 %m, map; cvta.param.u64 %m, %m; ld.param.b64 %o, [out];
+  mbarrier.init.shared.b64 [bar], 1;
+  {body}
+  ret;
+}}"""
+
+
+def box_cycles(latency: int, launches: int = 1) -> np.ndarray:
+    gpu = simt.GPU("h100", set={"sm.count": 2, "load_store.tensor_map_latency": latency})
+    held, out = gpu.zeros(32, np.float32), gpu.zeros(3, np.uint64)
+    given = np.void(_engine.functional.encode_tensor_map(7, held.address, [32], [], [32], [1]))
+    kernel_ = gpu.load(boxes(3))["k"]
+    found = []
+    for _ in range(launches):
+        kernel_[1, 1](given, out)
+        found.append(out.numpy().astype(np.int64))
+    return np.array(found)
+
+
+def test_the_first_box_of_a_launch_waits_for_its_tensor_map() -> None:
+    """In launches whose code is in the caches."""
+    late, at_once = box_cycles(400, 3), box_cycles(0, 3)
+    assert (late - at_once)[1:].tolist() == [[400, 0, 0], [400, 0, 0]]
+
+
+def test_copies_without_a_tensor_map_wait_for_none() -> None:
+    found = []
+    for latency in (0, 400):
+        gpu = simt.GPU("h100", set={"sm.count": 2, "load_store.tensor_map_latency": latency})
+        gpu.load(kernel(2, 1024, 1024))["k"][1, 1](np.zeros(1 << 15, np.uint8))
+        found.append(gpu.launches[0].cycles)
+    assert found[0] == found[1]

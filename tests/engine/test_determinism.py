@@ -89,6 +89,27 @@ def test_stores_that_outlast_their_warps_end_the_same_way(gpu: str, tmp_path: Pa
     assert run(tmp_path / "t", gpu, settings, timeline=300, slices=lambda i: 1 + 7 * (i % 9)) == reference
 
 
+def test_tlbs_that_are_too_small_miss_the_same_way(tmp_path: Path) -> None:
+    """Five pages of data for two translations, on SMs that share TLBs, and launches that overlap."""
+
+    def body(w: Warp) -> None:
+        for i in range(8):
+            page = GLOBAL + (i * i % 5 << 20)
+            w.memory("LDG.E", [page + 640 * lane for lane in range(32)], 4, 8 + i, (2,))
+            w.memory("STG.E", [page + 64 * lane for lane in range(32)], 4, None, (2, 8 + i))
+            w.memory("RED.E.ADD", [page + (1 << 19) + 64 * lane for lane in range(32)], 4, None, (2, 8))
+
+    for number, stream in enumerate((1, 2, 1), start=1):
+        write_kernel(tmp_path / "t", [[warp_of(body)] * 2] * 12, number, stream=stream, sm=80)
+    tlbs = {"tlb.entries": 2, "tlb.entry_mib": 1, "tlb.count": 2, "tlb.miss_latency": 130}
+    settings = {"sm.count": 5, "sm.max_ctas": 2, "launch.max_concurrent_kernels": 4, **tlbs}
+    reference = run(tmp_path / "t", "a100", settings, timeline=300)
+    assert sum(launch["counters"]["tlb_misses"] for launch in reference) > 40
+    for how in ({"threads": 2}, {"window": 1}, {"threads": 3, "window": 5}):
+        assert run(tmp_path / "t", "a100", settings, timeline=300, **how) == reference, how
+    assert run(tmp_path / "t", "a100", settings, timeline=300, slices=lambda i: 1 + 7 * (i % 9)) == reference
+
+
 def test_calls_of_the_engine_end_by_time(tmp_path: Path) -> None:
     """However many cycles it may simulate: a call without time takes one window, and changes no result."""
     trace = open_trace(write_kernel(tmp_path, [[dependent(400)] * 4] * 200)).kernels[0]

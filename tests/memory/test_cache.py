@@ -233,6 +233,23 @@ def test_of_a_line_written_back_early_only_complete_sectors_stay() -> None:
     assert c.access(0) == "sector_miss"
 
 
+def written_back(lines: int, **changes: Any) -> set[int]:
+    """Of so many lines, the only ones of their set, that are written one after the other."""
+    c = cache(ways=lines, dirty_limit=50, **changes)
+    for line in range(lines):
+        c.access(line * LINE, write=True)
+        assert c.modified_lines() == min(line + 1, lines // 2)
+    return {m[0] // LINE for m in c.misses()}
+
+
+def test_a_hash_chooses_what_is_written_back_among_old_and_new_lines() -> None:
+    """By age, the first half; by a hash, about half of each half, but not the line that is being written."""
+    assert written_back(64) == set(range(32))
+    chosen = written_back(64, dirty_hash=True)
+    assert len(chosen) == 32 and 63 not in chosen
+    assert 8 <= len(chosen & set(range(32))) <= 24
+
+
 @pytest.mark.parametrize("ways", [4, 7, 8, 16, 24, 70])
 def test_one_of_the_oldest_quarter_is_evicted(ways: int) -> None:
     evicted = set()
@@ -471,6 +488,7 @@ def test_what_makes_room_for_inserted_data_leaves_no_traffic() -> None:
     st.sampled_from([0, 60]),
     st.sampled_from([3, 8]),
     st.sampled_from([100, 50]),
+    st.booleans(),
 )
 @settings(deadline=None, max_examples=50)
 def test_a_restored_cache_goes_on_as_the_first(
@@ -480,10 +498,11 @@ def test_a_restored_cache_goes_on_as_the_first(
     threshold: int,
     ways: int,
     limit: int,
+    by_hash: bool,
 ) -> None:
     """Reads (no bytes written) and writes of sectors; what is being read when it is saved has arrived."""
     changes = {"sets": 4, "ways": ways, "replacement": replacement, "dirty_threshold": threshold}
-    changes["dirty_limit"] = limit
+    changes |= {"dirty_limit": limit, "dirty_hash": by_hash}
     one, two = cache(**changes), cache(**changes)
     two.insert(0, False)  # what it held is gone
 

@@ -22,7 +22,11 @@ from support.tiny import GLOBAL, MOST_CYCLES, finished, write_kernel
 GPUS = {"qv100": {"sm.count": 3}, "h100": {"sm.count": 4}, "titan-accelsim": {"sm.count": 2}}
 NAMES = ("name", "description")
 SEEN_BY_PROGRAMS = ("sm_version", "dram.capacity_gib")
-OF_BULK_COPIES = ("load_store.bulk_line_interval", "load_store.bulk_copy_interval")
+OF_BULK_COPIES = (
+    "load_store.bulk_line_interval",
+    "load_store.bulk_copy_interval",
+    "load_store.tensor_map_latency",
+)
 """Traces do not say which lines bulk copies access: tests/engine/test_bulk_copies.py."""
 
 
@@ -229,6 +233,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "sm.tensor_memory_latency": [TENSOR_MEMORY],
     "sm.sub_core_model": [COLLECTOR],
     "constant_cache": [CONSTANTS],
+    "tlb": [{"tlb.entries": 2, "tlb.miss_latency": 300, "sm.count": 2}],
     "l1.cache.miss_queue": [{**CACHED, "interconnect.input_buffer": 1}],
     "l1.unified_bytes": [CARVED],
     "l1.carve_out_options": [CARVED],

@@ -18,17 +18,21 @@ import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import simt
 from simt import _engine
+from simt.run.l2 import MemoryRows
+from simt.run.session import QueuedTransfer
 
 WIDTH = 128  # floats of a box's row
 FLOAT32 = 7  # of cuTensorMapEncodeTiled
 SHARED = 232448  # bytes of a CTA that copies boxes, whatever it needs
 SHORT, LONG = 6, 18  # rounds of all stages
 FLUSH = 132644864  # bytes
+APART = 1 << 30  # bytes, more than a translation is of
 MOST_GROUPS = 8  # that CUDA's `__pipeline_wait_prior` lets pass, if it is asked for more
 PTX = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 
@@ -156,25 +160,34 @@ def tensor_map(address: int, size: int, height: int) -> np.void:
 
 def simulated(row: Row) -> float:
     """Cycles or bytes a second, as the row has."""
+    if row.kind.endswith("latency"):
+        _, times = launched(row, 1)
+        return float(np.sort(times)[len(times) // 2])
+    # Each on a GPU of its own: the TLBs know nothing.
+    (short, of_round), (long, _) = (launched(row, rounds * row.stages) for rounds in (SHORT, LONG))
+    return (LONG - SHORT) * row.stages * int(of_round) / (long - short)
+
+
+def launched(row: Row, rounds: int) -> tuple[float, Any]:
+    """Seconds of a launch, and the cycles of each copy, or the bytes of a round."""
     boxes, latency = row.kind.startswith("tma"), row.kind.endswith("latency")
     gpu = simt.GPU("b200", set={"launch.cold_caches": not latency})
     ctas = gpu.spec.sm.count * row.ctas
     of_round = ctas * row.size * (1 if boxes else row.threads)
-    rounds = [1] if latency else [SHORT * row.stages, LONG * row.stages]
     # cp.async steps over as many bytes as all of its stages take.
-    held = gpu.empty(rounds[-1] * (1 if boxes else row.stages) * of_round, np.uint8, unbacked=True)
+    held = gpu.empty(rounds * (1 if boxes else row.stages) * of_round, np.uint8, unbacked=True)
     module = gpu.load(box_text(row) if boxes else copy_text(row))
     given = tensor_map(held.address, held.nbytes, row.size // (4 * WIDTH)) if boxes else held
     grid = (ctas, row.threads, SHARED if boxes else 0)
-    if latency:
-        out = gpu.zeros(ctas * (1 if boxes else row.threads), np.uint64)
-        gpu.empty(FLUSH, np.uint8).fill(0xA5)
-        module["latency"][grid](given, out)
-        return float(np.sort(out.numpy())[len(out) // 2])
-    for each in rounds:
-        module["rate"][grid](given, each)
-    short, long = (launch.seconds for launch in gpu.launches)
-    return (rounds[1] - rounds[0]) * of_round / (long - short)
+    if not latency:
+        module["rate"][grid](given, rounds)
+        return gpu.launches[0].seconds, of_round
+    out = gpu.zeros(ctas * (1 if boxes else row.threads), np.uint64)
+    # There, freeing this buffer also empties the TLBs; here they know only what is near it.
+    _apart, flush = (gpu.empty(size, np.uint8, unbacked=True) for size in (APART, FLUSH))
+    gpu.transfer(QueuedTransfer(touched=[MemoryRows(flush.address, FLUSH, use="written")]))
+    module["latency"][grid](given, out)
+    return gpu.launches[0].seconds, out.numpy()
 
 
 def main() -> None:

@@ -147,7 +147,9 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, dirty_threshold, "percent", (Range{0, 100}), \
         "Share of modified lines below which modified lines are not evicted.") \
   FIELD(uint32_t, dirty_limit, "percent", (Range{1, 100}.unless_given(100)), \
-        "Share of a set's lines that may be modified; beyond, the oldest of them is written back and stays.")
+        "Share of a set's lines that may be modified; beyond, the oldest of them is written back and stays.") \
+  FIELD(bool, dirty_hash, "", (ranges::none.unless_given(0)), \
+        "Beyond dirty_limit, a hash of the address chooses the line that is written back, not its age.")
 
 #define SIMT_READ_ONLY_CACHE_FIELDS(FIELD) \
   SIMT_CACHE_GEOMETRY(FIELD) \
@@ -323,6 +325,8 @@ inline constexpr Range sets{0, limits::number, true};
         "For each line of 128 bytes, or part of one, that a bulk copy reads or writes.") \
   FIELD(uint32_t, bulk_copy_interval, "core cycles", (Range{0, limits::latency}.unless_given(0)), \
         "Between the beginnings of bulk copies, of which the next is prepared while one is under way.") \
+  FIELD(uint32_t, tensor_map_latency, "core cycles", (ranges::number.unless_given(0)), \
+        "Of the first bulk copy through a tensor map on an SM in a launch, until the map has been read.") \
   FIELD(bool, perfect_coalescing, "", (ranges::none.unless_given(0)), \
         "An access has only as many sectors as its bytes fill: what accesses side by side would save.")
 
@@ -349,6 +353,15 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(uint32_t, look_ahead, "packets", (Range{1, 64}), \
         "Packets in an input's queue that outputs choose from; 1: only the head, which may block others.") \
   FIELD(uint32_t, sm_port_sectors, "sectors", (Range{1, 4}), "Sectors that an SM receives, and sends, per cycle.")
+
+#define SIMT_TLB_FIELDS(FIELD) \
+  FIELD(uint32_t, entries, "", (ranges::entries.unless_given(0)), \
+        "Translations that one TLB holds; 0: addresses need none.") \
+  FIELD(uint32_t, entry_mib, "MiB", (Range{1, limits::entries, true}.unless_given(2)), \
+        "Memory that a translation is of.") \
+  FIELD(uint32_t, count, "", (Range{1, 1024}.unless_given(1)), "TLBs, which the SMs use in turn.") \
+  FIELD(uint32_t, miss_latency, "core cycles", (ranges::positive.unless_given(1)), \
+        "Of an access whose translation is missing; others that need it wait for it, too.")
 
 #define SIMT_ADDRESS_MAP_FIELDS(FIELD) \
   FIELD(uint32_t, channels, "", (Range{1, 1024}), "Memory channels.") \
@@ -444,6 +457,7 @@ inline constexpr Range sets{0, limits::number, true};
   FIELD(LoadStoreSpec, load_store, "", ranges::none, "Load/store units.") \
   FIELD(ConstantCacheSpec, constant_cache, "", ranges::none, "Constant caches.") \
   FIELD(InterconnectSpec, interconnect, "", ranges::none, "Interconnect.") \
+  FIELD(TlbSpec, tlb, "", ranges::none, "TLBs.") \
   FIELD(AddressMapSpec, address_map, "", ranges::none, "Address map.") \
   FIELD(L2Spec, l2, "", ranges::none, "L2.") \
   FIELD(DramSpec, dram, "", ranges::none, "DRAM.")
@@ -473,6 +487,7 @@ inline constexpr Range sets{0, limits::number, true};
   SECTION(LoadStore, SIMT_LOAD_STORE_FIELDS, "Load/store unit of an SM.") \
   SECTION(ConstantCache, SIMT_CONSTANT_CACHE_FIELDS, "Constant caches of an SM.") \
   SECTION(Interconnect, SIMT_INTERCONNECT_FIELDS, "Crossbar between SMs and L2 slices.") \
+  SECTION(Tlb, SIMT_TLB_FIELDS, "Translation of the addresses of data, between the SMs and the interconnect.") \
   SECTION(AddressMap, SIMT_ADDRESS_MAP_FIELDS, \
           "Where an address lives: channel, slice, DRAM bank, row and column.") \
   SECTION(L2, SIMT_L2_FIELDS, "L2 slices.") \

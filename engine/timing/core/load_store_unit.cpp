@@ -377,6 +377,15 @@ bool LoadStoreUnit::look_up(Cycle now) {
   return changed;
 }
 
+/// Whether the tensor map of this bulk copy is known; the first copy of a launch asks for it.
+bool LoadStoreUnit::tensor_map_read(const InFlight& instruction, Cycle now) {
+  if (tensor_maps_.empty()) tensor_maps_.resize(counters_.size());
+  TensorMap& map = tensor_maps_[instruction.slot];
+  const uint64_t launch = warps_[instruction.warp].kernel->launch.id;
+  if (map.launch != launch) map = {launch, tensor_map_known_ = now + spec_.load_store.tensor_map_latency};
+  return map.known <= now;
+}
+
 /// Whether the bulk copy at dispatch_ can begin, or has begun.
 bool LoadStoreUnit::bulk_copy_free(Cycle now) {
   if (bulk_copy_begun_) return true;
@@ -408,6 +417,9 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
   for (uint32_t n = 0; n < per_cycle && !instruction.transactions.empty(); ++n) {
     if (late ? bypassing_.size() >= size_t{spec_.l1.bypass_latency} * per_cycle
              : held_by_network(instruction.slot, now))
+      return changed;
+    if (instruction.instruction->tensor_map && spec_.load_store.tensor_map_latency > 0 &&
+        !tensor_map_read(instruction, now))
       return changed;
     if (bulk && spec_.load_store.bulk_copy_interval > 0 && !bulk_copy_free(now)) return changed;
     if (bulk && spec_.load_store.bulk_line_interval > 0 &&
@@ -534,8 +546,11 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
       if (!bank.queue.empty() && bank.queue.front().ready > now)
         next = std::min(next, bank.queue.front().ready);
   if (now < next_accept_) next = std::min(next, next_accept_);
-  if (dispatch_ != InFlightPool::none && 2 * now + 1 < bulk_line_ends_)
-    next = std::min(next, std::max(now + 1, bulk_line_ends_ / 2));
+  if (dispatch_ != InFlightPool::none) {
+    if (2 * now + 1 < bulk_line_ends_) next = std::min(next, std::max(now + 1, bulk_line_ends_ / 2));
+    if (now < next_bulk_copy_) next = std::min(next, next_bulk_copy_);
+    if (now < tensor_map_known_) next = std::min(next, tensor_map_known_);
+  }
   return next;
 }
 

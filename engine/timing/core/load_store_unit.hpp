@@ -132,6 +132,7 @@ class alignas(64) LoadStoreUnit {
   bool dispatch(Cycle now);
   bool send_transactions(InFlight& instruction, Cycle now);
   bool bypass(InFlight& instruction, Cycle now);
+  bool tensor_map_read(const InFlight& instruction, Cycle now);
   bool bulk_copy_free(Cycle now);
   bool bulk_line_free(uint64_t address, Cycle now);
   bool drain_bypassing(Cycle now);
@@ -149,6 +150,7 @@ class alignas(64) LoadStoreUnit {
   uint64_t bulk_line_ = ~uint64_t{0};  ///< that a bulk copy is at
   Cycle bulk_line_ends_ = 0;           ///< in half cycles
   Cycle next_bulk_copy_ = 0;           ///< when the next one is prepared
+  Cycle tensor_map_known_ = 0;         ///< the last that has been asked for
   bool bulk_copy_begun_ = false;       ///< that at dispatch_
   bool blocked_by_network_ = false;
   uint32_t result_turn_ = 0;
@@ -159,6 +161,12 @@ class alignas(64) LoadStoreUnit {
   std::vector<Done> results_;
   RingQueue<Bypassing> bypassing_;  // loads
   std::vector<BulkDone> bulk_done_;
+  /// When the tensor map of a launch is known. Those of a launch are read together.
+  struct TensorMap {
+    uint64_t launch = ~uint64_t{0};
+    Cycle known = 0;
+  };
+  std::vector<TensorMap> tensor_maps_;  // per launch slot
 
   const Spec& spec_;
   uint16_t sm_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -39,6 +40,7 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       slices_[c * per_channel + s].channel = &states_[c];
     }
   }
+  if (spec.tlb.entries > 0) tlbs_.assign(spec.tlb.count, Tlb(spec.tlb));
   live_.resize(states_.size());
   std::iota(live_.begin(), live_.end(), 0u);
   set_aside(0);
@@ -53,8 +55,9 @@ uint32_t MemorySystem::ports(const Spec& spec) {
 Cycle MemorySystem::look_ahead() const {
   uint64_t latency = spec_.l2.latency;
   if (partitions_.count() > 1) latency = std::min({latency, partitions_.there(), partitions_.back()});
-  return std::max<Cycle>(
+  const Cycle longest = std::max<Cycle>(
       1, ClockRatio{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz}.at_or_after(latency) - 1);
+  return tlbs_.empty() ? longest : std::min<Cycle>(longest, spec_.tlb.miss_latency);
 }
 
 /// A channel that had nothing to do has something.
@@ -118,6 +121,7 @@ void MemorySystem::exchange_far_messages() {
 }
 
 void MemorySystem::advance_replies(Cycle end) {
+  window_end_ = end;
   exchange_far_messages();
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint64_t credit_delay = core_to_network_.at_or_after(spec_.interconnect.credit_latency);
@@ -177,41 +181,115 @@ void MemorySystem::deliver(SlicePort& port, uint64_t l2_end) {
   }
 }
 
+/// The request joins its port's queue to the request network in that cycle.
+inline void MemorySystem::take(uint32_t number, const MemoryRequest& r, Cycle at) {
+  const AddressMap::Home home = map_.home_of(r.address);
+  const bool to_peer = in_peer(r.address);
+  const uint32_t to = to_peer ? home.slice : partitions_.slice_for(r, home.slice);
+  const bool carries_data = r.write || r.kind == AccessKind::Atomic;
+  RequestPacket& packet = request_network_.queue(number).add();
+  packet.tick = core_to_network_.after(at);
+  packet.flits = packet_flits_[carries_data];
+  packet.output = static_cast<uint16_t>(to);
+  packet.request.address = r.address;
+  packet.request.token = r.token;
+  packet.request.byte_mask = r.byte_mask;
+  packet.request.set = home.set;
+  packet.request.asker = r.sm;
+  packet.request.slot = r.slot;
+  packet.request.eviction = r.eviction;
+  if (has_windows_ && r.eviction == Eviction::Default) {
+    const Eviction eviction = windows_[r.slot].of(r.address);
+    if (persists_ || eviction != Eviction::Last) packet.request.eviction = eviction;
+  }
+  packet.request.kind = r.kind;
+  packet.request.sectors = r.sectors;
+  packet.request.write = r.write;
+  packet.request.of_slice = false;
+  packet.request.to_peer = to_peer;
+}
+
 void MemorySystem::take_requests(uint32_t number) {
+  if (!tlbs_.empty()) return translate(number);
   Port& port = ports_[number];
   if (port.requests.empty()) return;
-  RingQueue<RequestPacket>& queue = request_network_.queue(number);
-  for (const MemoryRequest& r : port.requests) {
-    const AddressMap::Home home = map_.home_of(r.address);
-    const bool to_peer = in_peer(r.address);
-    const uint32_t to = to_peer ? home.slice : partitions_.slice_for(r, home.slice);
-    const bool carries_data = r.write || r.kind == AccessKind::Atomic;
-    RequestPacket& packet = queue.add();
-    packet.tick = core_to_network_.after(r.cycle);
-    packet.flits = packet_flits_[carries_data];
-    packet.output = static_cast<uint16_t>(to);
-    packet.request.address = r.address;
-    packet.request.token = r.token;
-    packet.request.byte_mask = r.byte_mask;
-    packet.request.set = home.set;
-    packet.request.asker = r.sm;
-    packet.request.slot = r.slot;
-    packet.request.eviction = r.eviction;
-    if (has_windows_ && r.eviction == Eviction::Default) {
-      const Eviction eviction = windows_[r.slot].of(r.address);
-      if (persists_ || eviction != Eviction::Last) packet.request.eviction = eviction;
-    }
-    packet.request.kind = r.kind;
-    packet.request.sectors = r.sectors;
-    packet.request.write = r.write;
-    packet.request.of_slice = false;
-    packet.request.to_peer = to_peer;
-  }
+  for (const MemoryRequest& r : port.requests) take(number, r, r.cycle);
   port.requests.clear();
   has_sent_[number] = 1;
 }
 
+/// Takes the port's requests that have their translations in the window, and keeps the others.
+void MemorySystem::translate(uint32_t number) {
+  Port& port = ports_[number];
+  std::vector<Translating>& waiting = port.translating;
+  const auto later = [](Cycle cycle, const Translating& t) { return cycle < t.ends; };
+  for (const MemoryRequest& r : port.requests) {
+    // That a launch begins late because its code or constants need translations is part of its latency.
+    const bool of_data = r.kind != AccessKind::InstructionRead && r.kind != AccessKind::ConstantRead;
+    const std::optional<Cycle> known = of_data ? tlb_of(number).known(r.address, r.cycle) : r.cycle;
+    if (known)
+      waiting.insert(std::upper_bound(waiting.begin(), waiting.end(), *known, later), {*known, r});
+    else
+      port.missed.push_back(r);
+  }
+  port.requests.clear();
+  const auto last = std::lower_bound(waiting.begin(), waiting.end(), window_end_,
+                                     [](const Translating& t, Cycle cycle) { return t.ends < cycle; });
+  if (last == waiting.begin()) return;
+  for (auto t = waiting.begin(); t != last; ++t) take(number, t->request, t->ends);
+  waiting.erase(waiting.begin(), last);
+  has_sent_[number] = 1;
+}
+
+/// The misses of all ports in this window, in the order of their cycles: each has its translation in a later
+/// one.
+void MemorySystem::take_misses() {
+  struct Miss {
+    Cycle cycle;
+    uint32_t port;
+    const MemoryRequest* request;
+  };
+  std::vector<Miss> misses;
+  for (uint32_t number = 0; number < ports_.size(); ++number) {
+    translate(number);  // of SMs that had nothing else to do
+    for (const MemoryRequest& r : ports_[number].missed) misses.push_back({r.cycle, number, &r});
+  }
+  if (!misses.empty()) last_inserted_ = ~uint64_t{0};
+  std::stable_sort(misses.begin(), misses.end(),
+                   [](const Miss& a, const Miss& b) { return a.cycle < b.cycle; });
+  for (const Miss& miss : misses) {
+    Tlb& tlb = tlb_of(miss.port);
+    std::optional<Cycle> known = tlb.known(miss.request->address, miss.cycle);
+    if (!known) {
+      known = tlb.miss(miss.request->address, miss.cycle);
+      ++network_counters_[miss.request->slot][Counter::tlb_misses];
+    }
+    std::vector<Translating>& waiting = ports_[miss.port].translating;
+    const auto at = std::upper_bound(waiting.begin(), waiting.end(), *known,
+                                     [](Cycle cycle, const Translating& t) { return cycle < t.ends; });
+    waiting.insert(at, {*known, *miss.request});
+  }
+  next_translation_ = ~Cycle{0};
+  for (Port& port : ports_) {
+    port.missed.clear();
+    if (!port.translating.empty())
+      next_translation_ = std::min(next_translation_, port.translating.front().ends);
+  }
+}
+
+/// As after accesses to these bytes by all SMs.
+void MemorySystem::known_in_tlbs(uint64_t address, uint64_t bytes) {
+  if (tlbs_.empty() || bytes == 0) return;
+  const uint64_t page = uint64_t{spec_.tlb.entry_mib} << 20;
+  for (uint64_t at = address / page * page; at < address + bytes; at += page) {
+    if (at == last_inserted_) continue;
+    for (Tlb& tlb : tlbs_) tlb.insert(at);
+    last_inserted_ = at;
+  }
+}
+
 void MemorySystem::advance_requests(Cycle end) {
+  if (!tlbs_.empty()) take_misses();
   const uint64_t limit = core_to_network_.after(end - 1);
   const uint64_t l2_end = core_to_l2_.after(end - 1);
   const auto output_buffer = spec_.interconnect.output_buffer;
@@ -331,6 +409,10 @@ class LinesBackwards {
 }  // namespace
 
 void MemorySystem::insert(std::span<const MemoryRows> rows) {
+  for (const MemoryRows& row : rows)
+    // Copies from the host are not made by SMs.
+    if (row.use != MemoryRows::Use::Received && row.height > 0 && row.depth > 0)
+      known_in_tlbs(row.address, (row.depth - 1) * row.slice + (row.height - 1) * row.pitch + row.width);
   // What stays is the last of it that falls into each set. When every set has that, nothing before matters:
   // of a set whose oldest line is not always the next to go, hardly anything is left after three times its
   // ways.
@@ -372,6 +454,7 @@ void MemorySystem::insert(std::span<const MemoryRows> rows) {
 
 uint32_t MemorySystem::warm(const LineAccess& access, uint32_t partition) {
   uint32_t exchanged = 0;
+  known_in_tlbs(access.line, 1);
   for_each_part(access.line, access.sectors, [&](const LinePart& part) {
     const uint32_t home = part.home.slice;
     uint32_t together = part.sectors;
@@ -456,7 +539,7 @@ void MemorySystem::restore_l2(const std::vector<std::vector<CacheLine>>& content
 
 Cycle MemorySystem::next_event() const {
   if (!request_network_.empty() || !reply_network_.empty()) return 0;
-  Cycle next = ~Cycle{0};
+  Cycle next = next_translation_;
   const ClockRatio l2_to_core{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz};
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   for (const uint32_t c : live_) {

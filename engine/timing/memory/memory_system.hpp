@@ -16,6 +16,7 @@
 #include "timing/memory/crossbar.hpp"
 #include "timing/memory/eviction.hpp"
 #include "timing/memory/memory_channel.hpp"
+#include "timing/memory/tlb.hpp"
 
 namespace simt {
 
@@ -147,10 +148,17 @@ class MemorySystem {
     uint64_t next_arrival = 0;  // L2 cycle after the last packet taken
     RingQueue<Arrival> buffer{};
   };
+  /// A request whose translation comes in that cycle.
+  struct Translating {
+    Cycle ends = 0;
+    MemoryRequest request;
+  };
   struct alignas(64) Port : MemoryPort {
     uint64_t busy_until = 0;  // flits of replies, of `sm_port_sectors` per cycle
     Cycle last_reply = 0;
-    uint32_t last_replies = 0;  // due in that cycle
+    uint32_t last_replies = 0;               // due in that cycle
+    std::vector<Translating> translating{};  // in ascending cycles
+    std::vector<MemoryRequest> missed{};     // the TLB in this window
   };
   L2Slice& slice(uint32_t number) const { return *slices_[number].slice; }
   /// Sectors of a line of 128 bytes that are in one line of an L2 slice.
@@ -163,6 +171,11 @@ class MemorySystem {
   template <typename Use>
   void for_each_part(uint64_t line, uint32_t sectors, Use use) const;
   void wake(ChannelState& state);
+  Tlb& tlb_of(uint32_t port) { return tlbs_[port % tlbs_.size()]; }
+  void take(uint32_t number, const MemoryRequest& request, Cycle at);
+  void translate(uint32_t number);
+  void take_misses();
+  void known_in_tlbs(uint64_t address, uint64_t bytes);
   void exchange_far_messages();
   void deliver(SlicePort& port, uint64_t l2_end);
   void deliver_to_channel(uint32_t channel);
@@ -177,6 +190,10 @@ class MemorySystem {
   ClockRatio core_to_network_, network_to_core_, network_to_l2_, core_to_l2_, l2_to_dram_;
   std::vector<SlicePort> slices_;
   std::vector<Port> ports_;
+  std::vector<Tlb> tlbs_;                  // none if addresses need no translation
+  Cycle window_end_ = 0;                   // of the window that the SMs run
+  Cycle next_translation_ = ~Cycle{0};     // the first that a request waits for, after the last window
+  uint64_t last_inserted_ = ~uint64_t{0};  // page that all TLBs know, as nothing has missed since
   // Side by side for all ports, of which most have nothing in a window: whether there have been replies or
   // departures since they were found to be none, and packets that the request network has not noticed.
   std::vector<uint8_t> has_arrivals_, has_sent_;

@@ -250,12 +250,18 @@ void SectoredCache::write_back(uint32_t line, uint16_t slot) {
   misses_.push_back(miss);
 }
 
+namespace {
+uint64_t hash_of_tag(uint64_t tag) {
+  return tag * 0x9e3779b97f4a7c15ull;
+}
+}  // namespace
+
 void SectoredCache::limit_modified(uint32_t set, uint16_t slot) {
-  newly_modified_ = none;
+  const uint32_t newest = std::exchange(newly_modified_, none);
   uint32_t modified = 0;
   for (uint32_t line = set * ways_; line < (set + 1) * ways_; ++line) modified += lines_[line].modified != 0;
   if (modified <= dirty_ways_) return;
-  tags_.first_in_order(set, [&](uint32_t line) {
+  const auto clean = [&](uint32_t line) {
     Line& l = lines_[line];
     if (!l.modified || l.reserved) return false;
     if (miss_queue_full(0)) return true;  // until another line is modified
@@ -265,7 +271,20 @@ void SectoredCache::limit_modified(uint32_t set, uint16_t slot) {
     l.modified = l.readable = 0;
     --modified_lines_;
     return --modified <= dirty_ways_;
-  });
+  };
+  if (!spec_.dirty_hash) {
+    tags_.first_in_order(set, clean);
+    return;
+  }
+  // The line that is being written waits for the next one.
+  for (;;) {
+    uint32_t chosen = none;
+    for (uint32_t line = set * ways_; line < (set + 1) * ways_; ++line) {
+      if (line == newest || !lines_[line].modified || lines_[line].reserved) continue;
+      if (chosen == none || hash_of_tag(lines_[line].tag) < hash_of_tag(lines_[chosen].tag)) chosen = line;
+    }
+    if (chosen == none || clean(chosen)) return;
+  }
 }
 
 void SectoredCache::replace(uint32_t line, const CacheAccess& access) {

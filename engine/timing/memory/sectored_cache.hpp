@@ -245,7 +245,7 @@ class SectoredCache {
   void modify(uint32_t line, uint32_t sector, uint32_t byte_mask);
   /// The modified sectors of a line, which keeps its tag or not, go to the miss queue.
   void write_back(uint32_t line, uint16_t slot);
-  /// Writes back the oldest modified lines of a set in which there are too many.
+  /// Writes back modified lines of a set in which there are too many.
   void limit_modified(uint32_t set, uint16_t slot);
   CacheOutcome look_up(const CacheAccess& access);
   CacheOutcome refuse(CacheFailure failure);

@@ -79,6 +79,8 @@ class Decoder {
     if (control_bits_) set_issue_rule(d, s);
     d.synchronises = synchronises(d.fixed.operation);
     d.uses_record = d.memory_pipeline || d.constant_load || d.synchronises;
+    d.tensor_map = (s.operation == Operation::BulkLoad || s.operation == Operation::BulkStore) &&
+                   opcodes_[s.opcode].starts_with("UTMA");
     return d;
   }
 

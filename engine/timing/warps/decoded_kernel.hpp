@@ -67,6 +67,7 @@ struct alignas(64) DecodedInstruction {
   bool variable_latency = false;
   bool synchronises = false;  ///< may make its warp wait for something other than registers
   bool uses_record = false;   ///< more of its record than lanes and ticket
+  bool tensor_map = false;    ///< a bulk copy through one
   uint8_t read_count = 0;     ///< general registers read: distinct ones, or those of each operand slot
   uint8_t write_count = 0;
   std::array<uint8_t, StaticInstruction::max_registers> reads{};

@@ -470,6 +470,12 @@ COUNTERS: tuple[Counter, ...] = (
         "network_full_stalls",
         "gpu_stall_icnt2sh",
     ),
+    Counter(
+        "simt__tlb_misses.sum",
+        "access",
+        "accesses that began a miss of their TLB",
+        "tlb_misses",
+    ),
     # L2
     Counter(
         "lts__t_sectors_srcunit_tex_op_read.sum",

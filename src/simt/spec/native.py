@@ -63,6 +63,7 @@ class NativeCache(TypedDict):
     write_allocation: Literal["none", "write_allocate", "fetch_on_write", "write_validate"]
     dirty_threshold: int
     dirty_limit: int
+    dirty_hash: bool
 
 
 class NativeReadOnlyCache(TypedDict):
@@ -228,6 +229,7 @@ class NativeLoadStore(TypedDict):
     sub_core_queue: int
     bulk_line_interval: int
     bulk_copy_interval: int
+    tensor_map_latency: int
     perfect_coalescing: bool
 
 
@@ -252,6 +254,15 @@ class NativeInterconnect(TypedDict):
     flit_bytes: int
     look_ahead: int
     sm_port_sectors: int
+
+
+class NativeTlb(TypedDict):
+    """Translation of the addresses of data, between the SMs and the interconnect."""
+
+    entries: int
+    entry_mib: int
+    count: int
+    miss_latency: int
 
 
 class NativeAddressMap(TypedDict):
@@ -339,6 +350,7 @@ class NativeSpec(TypedDict):
     load_store: NativeLoadStore
     constant_cache: NativeConstantCache
     interconnect: NativeInterconnect
+    tlb: NativeTlb
     address_map: NativeAddressMap
     l2: NativeL2
     dram: NativeDram

@@ -101,6 +101,8 @@ class Cache(Section):
     """Share of modified lines below which modified lines are not evicted."""
     dirty_limit: Annotated[int, Quantity("percent", 1, 100)] = 100
     """Share of a set's lines that may be modified; beyond, the oldest of them is written back and stays."""
+    dirty_hash: Flag = False
+    """Beyond dirty_limit, a hash of the address chooses the line that is written back, not its age."""
 
     @property
     def bytes(self) -> int:
@@ -381,6 +383,8 @@ class LoadStore(Section):
     """For each line of 128 bytes, or part of one, that a bulk copy reads or writes."""
     bulk_copy_interval: Annotated[int, Quantity("core cycles", 0, 480)] = 0
     """Between the beginnings of bulk copies, of which the next is prepared while one is under way."""
+    tensor_map_latency: Annotated[int, Quantity("core cycles", 0, 67108864)] = 0
+    """Of the first bulk copy through a tensor map on an SM in a launch, until the map has been read."""
     perfect_coalescing: Flag = False
     """An access has only as many sectors as its bytes fill: what accesses side by side would save."""
 
@@ -419,6 +423,19 @@ class Interconnect(Section):
     """Packets in an input's queue that outputs choose from; 1: only the head, which may block others."""
     sm_port_sectors: Annotated[int, Quantity("sectors", 1, 4)]
     """Sectors that an SM receives, and sends, per cycle."""
+
+
+class Tlb(Section):
+    """Translation of the addresses of data, between the SMs and the interconnect."""
+
+    entries: Annotated[int, Quantity("", 0, 1048576)] = 0
+    """Translations that one TLB holds; 0: addresses need none."""
+    entry_mib: Annotated[int, Quantity("MiB", 1, 1048576, power_of_two=True)] = 2
+    """Memory that a translation is of."""
+    count: Annotated[int, Quantity("", 1, 1024)] = 1
+    """TLBs, which the SMs use in turn."""
+    miss_latency: Annotated[int, Quantity("core cycles", 1, 67108864)] = 1
+    """Of an access whose translation is missing; others that need it wait for it, too."""
 
 
 class AddressMap(Section):
@@ -578,6 +595,8 @@ class SpecFields(Section):
     """Constant caches."""
     interconnect: Interconnect
     """Interconnect."""
+    tlb: Tlb = Tlb()
+    """TLBs."""
     address_map: AddressMap
     """Address map."""
     l2: L2
