@@ -1,5 +1,5 @@
-"""The launches of scale_model_study.py: kernels of tests/kernels, of systematic_fresh.cu and systematic_unseen.cu,
-and Triton kernels of `simt model`, each with a number of CTAs that the caller asks for.
+"""The launches of scale_model_study.py: kernels of tests/kernels and Triton kernels of `simt model`,
+each with a number of CTAs that the caller asks for.
 
 Arrays on which no address and no branch depends are unbacked; the others have values.
 """
@@ -31,7 +31,7 @@ def data(gpu: simt.GPU, *shape: int, of: Any = np.float32) -> Any:
 
 def heat(gpu: simt.GPU, ctas: int) -> Launch:
     x, y = 2048, max(1, ctas // 64) * 8
-    return "heat_2d", (x // 32, y // 8), (32, 8), 0, (data(gpu, y, x), data(gpu, y, x), x, y, 0.1)
+    return "heat_2d", (x // 32, y // 8), (32, 8), 0, (data(gpu, y, x), data(gpu, y, x), y, x, 0.1)
 
 
 def stencil(gpu: simt.GPU, ctas: int) -> Launch:
@@ -48,7 +48,7 @@ def laplace(gpu: simt.GPU, ctas: int) -> Launch:
 def transpose(kernel: str) -> Callable[[simt.GPU, int], Launch]:
     def of(gpu: simt.GPU, ctas: int) -> Launch:
         x, y = 2048, max(1, ctas // 64) * 32
-        return kernel, (x // 32, y // 32), (32, 8), 0, (data(gpu, y, x), data(gpu, x, y), x, y)
+        return kernel, (x // 32, y // 32), (32, 8), 0, (data(gpu, y, x), data(gpu, x, y), y, x)
 
     return of
 
@@ -99,7 +99,7 @@ def convolve(gpu: simt.GPU, ctas: int) -> Launch:
     x, size = 1024, 3
     y = max(1, ctas // 64) * 8
     given = (data(gpu, y, x), data(gpu, size, size), data(gpu, y, x))
-    return "convolve", (x // 16, y // 8), (16, 8), 0, (*given, x, y, size)
+    return "convolve", (x // 16, y // 8), (16, 8), 0, (*given, y, x, size)
 
 
 def gelu(gpu: simt.GPU, ctas: int) -> Launch:
