@@ -25,6 +25,7 @@ class SomeCtas : public InstructionSource {
   uint32_t cluster_size() const override { return source_->cluster_size(); }
   std::vector<Buffer> buffers() const override { return source_->buffers(); }
   bool order_matters() const override { return source_->order_matters(); }
+  bool holds_values(uint64_t address) const override { return source_->holds_values(address); }
   std::vector<uint32_t> leaders() override { return source_->leaders(); }
   BlockCounts preview(const std::vector<uint64_t>& ordinals, const BasicBlocks& blocks,
                       uint32_t threads) override;

@@ -96,6 +96,7 @@ class LaunchControl:
         self._gpu = gpu
         self._threads = threads
         self._view: LaunchView | None = None
+        self._executes = True  # whether what is not simulated is executed
         self._last = np.zeros(len(_engine.OBSERVED), np.uint64)
         self._interval = Interval(-1, 0, 0, _Observed(self._last), _Observed(self._last))
 
@@ -212,7 +213,7 @@ class LaunchControl:
             why = "its CTAs influence each other, so none can be left out" if refused else ""
             result = replace(result, sampled=replace(sampled, reason=why or self._controller.why_full))
         else:
-            view = self._with_executed(view, simulated["executed"], result)
+            view = self._with_executed(view, simulated["executed"] if self._executes else None, result)
             now = self._interval if kind == "stop" else self._at_end(result, sampled.cycles)
             with self._named("project" if kind in ("stop", "skip") else "extrapolate"):
                 if kind == "predict":
@@ -292,7 +293,7 @@ class LaunchControl:
                 raise self._error(f"Predict with {cycles.size} block_cycles; the kernel has {wanted} blocks")
             answer["block_cycles"] = cycles.tolist()
         else:
-            answer["executes"] = decision.executes
+            answer["executes"] = self._executes = decision.executes
             answer["warp_cycles" if decision.launch_cycles is None else "launch_cycles"] = max(
                 1.0, float(cycles[0])
             )

@@ -106,7 +106,7 @@ class ScaleModel(Controller):
         gpu.poll()
         part = with_room(part, gpu.spec, footprint.shared_lines)
         engine = new_engine(part.native())
-        held = engine.begin_as_part(gpu.engine, footprint, share)
+        held = tuple(engine.begin_as_part(gpu.engine, footprint, share))
         leaves_values = footprint.leaves_values or not source.leaves_no_values
         signature = "" if leaves_values else source.signature
         key = signature, launch.ctas_per_sm, held, is_known
