@@ -15,9 +15,9 @@ import numpy.typing as npt
 from simt.methods import Method
 
 if TYPE_CHECKING:
+    from simt import _engine
     from simt.control.code import LaunchCode
     from simt.control.projection import Projection
-    from simt import _engine
     from simt.result import LaunchResult
     from simt.spec import Spec
 

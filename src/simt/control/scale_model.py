@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simt import _engine
@@ -42,13 +42,14 @@ class _Found:
 
 
 class ScaleModel(Controller):
-    """A scale model of the GPU, with systematic sampling: some SMs with their share of the L2, of DRAM and of the
-    dispatch of CTAs run the same share of the launch's CTAs, and so as many waves (Liu et al., ISPASS 2022; there
-    for processors). In these, whole waves are left out between windows (see `Systematic`).
+    """A scale model of the GPU, with systematic sampling: some SMs with their share of the L2, of DRAM and of
+    the dispatch of CTAs run the same share of the launch's CTAs, and so as many waves (Liu et al., ISPASS
+    2022; there for processors). In these, whole waves are left out between windows (see `Systematic`).
 
-    The part's L2 begins with what that of the GPU holds, as far as its CTAs meet it. What its CTAs read together
-    with others has room as in the whole L2, and is there already in the measure in which others would have brought
-    it. All CTAs of a launch are executed for their values, unless it stores to unbacked arrays only.
+    The part's L2 begins with what that of the GPU holds, as far as its CTAs meet it. What its CTAs read
+    together with others has room as in the whole L2, and is there already in the measure in which others
+    would have brought it. All CTAs of a launch are executed for their values, unless it stores to unbacked
+    arrays only.
 
     error, confidence: as of `Systematic`.
     """

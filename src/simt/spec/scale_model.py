@@ -1,4 +1,4 @@
-"""A part of a GPU that behaves as the whole one does: some SMs, with their share of what all of them share."""
+"""A part of a GPU that behaves as the whole one does: some SMs, with their share of what they share."""
 
 from __future__ import annotations
 
