@@ -28,6 +28,12 @@ extern "C" __global__ void branch(const int *in, int *out) {
 extern "C" __global__ void count(int *counter, int *out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(counter, 1);
 }
+extern "C" __global__ void gather(const float *table, unsigned mask, float *out) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  for (unsigned k = 1; k < 9; k++) sum += table[i * 2654435761u * k >> 3 & mask];
+  out[i] = sum;
+}
 extern "C" __global__ void last_is_bad(float *out) {
   const long i = blockIdx.x + 1 == gridDim.x ? 1l << 40 : blockIdx.x * blockDim.x + threadIdx.x;
   out[i] = 1;
@@ -99,6 +105,20 @@ def test_ctas_that_influence_each_other_are_simulated_whole() -> None:
     assert launch.sampled is not None and launch.sampled.decision == "full"
     assert "influence each other" in launch.sampled.reason
     assert counter.numpy()[0] == ctas * BLOCK
+
+
+def test_what_all_share_must_fit_into_the_l2() -> None:
+    ctas, words = 24 * WAVE, 1 << 19
+    gpu = gpu_with()
+    small = {"l2.slice.sets": 16, "l2.slice.ways": 8}  # 1 MiB, and a table of 2 MiB
+    little = simt.GPU("qv100", set={"sm.count": SMS, **small}, controller="scale-model")
+    found = []
+    for each in (gpu, little):
+        table = each.empty(words, np.float32, unbacked=True)
+        kernel = each.compile(SOURCE).gather
+        found.append(kernel[ctas, BLOCK](table, words - 1, unbacked(each, ctas)).sampled)
+    assert [x.decision for x in found] == ["predict", "full"]
+    assert "does not fit into the L2" in found[1].reason
 
 
 def test_all_ctas_leave_their_values() -> None:

@@ -29,6 +29,10 @@ def data(gpu: simt.GPU, *shape: int, of: Any = np.float32) -> Any:
     return gpu.empty(shape, of, unbacked=True)
 
 
+def filled(gpu: simt.GPU, *shape: int, of: Any = np.float32) -> Any:
+    return gpu.array((np.random.default_rng(1).random(shape) + 0.5).astype(of))
+
+
 def heat(gpu: simt.GPU, ctas: int) -> Launch:
     x, y = 2048, max(1, ctas // 64) * 8
     return "heat_2d", (x // 32, y // 8), (32, 8), 0, (data(gpu, y, x), data(gpu, y, x), y, x, 0.1)
@@ -55,7 +59,7 @@ def transpose(kernel: str) -> Callable[[simt.GPU, int], Launch]:
 
 def black_scholes(gpu: simt.GPU, ctas: int) -> Launch:
     n = 128 * ctas
-    return "black_scholes", ctas, 128, 0, (*(data(gpu, n) for _ in range(5)), 0.02, 0.3, n)
+    return "black_scholes", ctas, 128, 0, (*(filled(gpu, n) for _ in range(5)), 0.02, 0.3, n)
 
 
 def lorenz(gpu: simt.GPU, ctas: int) -> Launch:
@@ -84,15 +88,16 @@ def gemv(gpu: simt.GPU, ctas: int) -> Launch:
 def softmax(kernel: str) -> Callable[[simt.GPU, int], Launch]:
     def of(gpu: simt.GPU, ctas: int) -> Launch:
         rows, columns = 4 * ctas, 64
-        return kernel, ctas, (32, 4), 0, (data(gpu, rows, columns), data(gpu, rows, columns), rows, columns)
+        array = filled if kernel == "softmax_online" else data
+        return kernel, ctas, (32, 4), 0, (array(gpu, rows, columns), array(gpu, rows, columns), rows, columns)
 
     return of
 
 
 def layer_norm(gpu: simt.GPU, ctas: int) -> Launch:
     columns = 256
-    given = (data(gpu, ctas, columns), data(gpu, columns), data(gpu, columns))
-    return "layer_norm", ctas, 128, 0, (*given, data(gpu, ctas, columns), columns, 1e-5)
+    given = (filled(gpu, ctas, columns), filled(gpu, columns), filled(gpu, columns))
+    return "layer_norm", ctas, 128, 0, (*given, filled(gpu, ctas, columns), columns, 1e-5)
 
 
 def convolve(gpu: simt.GPU, ctas: int) -> Launch:
@@ -178,7 +183,7 @@ def haar(gpu: simt.GPU, ctas: int) -> Launch:
 
 def padded_copy(gpu: simt.GPU, ctas: int) -> Launch:
     n = 64 * ctas
-    return "padded_copy", ctas, 64, 0, (data(gpu, n, of=np.int32), data(gpu, n, of=np.int32), n)
+    return "padded_copy", ctas, 64, 0, (filled(gpu, n, of=np.int32), filled(gpu, n, of=np.int32), n)
 
 
 def norm_rows(hidden: int, layer: bool) -> Callable[[simt.GPU, int], Work]:

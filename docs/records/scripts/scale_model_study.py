@@ -46,7 +46,7 @@ def launcher(gpu: simt.GPU, name: str, ctas: int) -> Callable[[], LaunchResult]:
         return lambda: launch.launch(gpu, arrays)
     source = import_module(file)
     module = gpu.compile(
-        source.SOURCE,
+        source.SOURCE if hasattr(source, "SOURCE") else source.PIPELINES,
         name=f"{file}.cu",
         kernels=getattr(source, "TEMPLATES", ()),
         options=getattr(source, "OPTIONS", ()),

@@ -88,15 +88,20 @@ class ScaleModel(Controller):
         if even is None:
             self._refused = "some of its CTAs do not end without others"
             return GO_ON
-        found, leaves_values = self._simulated(launch, launch.gpu, even, is_known)
+        simulated = self._simulated(launch, launch.gpu, even, is_known)
+        if simulated is None:
+            self._refused = "what its CTAs share does not fit into the L2"
+            return GO_ON
+        found, leaves_values = simulated
         self._found = found
         cycles = found.result.cycles - found.result.launch_latency
         return Predict(launch_cycles=cycles, executes=leaves_values)
 
     def _simulated(
         self, launch: LaunchView, gpu: RunningGpu, even: bool, is_known: bool
-    ) -> tuple[_Found, bool]:
-        """What the part of the GPU shows, and whether the launch leaves values."""
+    ) -> tuple[_Found, bool] | None:
+        """What the part of the GPU shows, and whether the launch leaves values. None if it would show nothing
+        of the GPU: DRAM is as fast only if what is read of it has as many banks for each byte."""
         assert launch.code is not None
         source = launch.code.source
         part = scale_model(gpu.spec)
@@ -105,6 +110,8 @@ class ScaleModel(Controller):
         some = source.some_ctas(ctas)
         footprint = _engine.PartFootprint(some, source.some_ctas(others))
         gpu.poll()
+        if footprint.shared_lines > gpu.spec.l2_lines:
+            return None
         part = with_room(part, gpu.spec, footprint.shared_lines)
         engine = new_engine(part.native())
         held = tuple(engine.begin_as_part(gpu.engine, footprint, share))
