@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -159,6 +161,19 @@ def test_equal_launches_are_simulated_once() -> None:
     before = len(known)
     kernel[ctas - 1, BLOCK](unbacked(gpu, ctas), unbacked(gpu, ctas))
     assert len(known) == before + 1
+
+
+def test_traces(tmp_path: Path) -> None:
+    ctas = 8 * WAVE
+    gpu = gpu_with(None)
+    with gpu.trace(tmp_path / "compute.simt"):
+        gpu.compile(SOURCE).compute[ctas, BLOCK](unbacked(gpu, ctas), 50)
+    whole, found = (
+        simt.simulate(tmp_path / "compute.simt", "qv100", set={"sm.count": SMS}, controller=controller)
+        for controller in (None, "scale-model")
+    )
+    assert found.launches[0].sampled.decision == "predict"
+    assert found.launches[0].cycles == pytest.approx(whole.launches[0].cycles, rel=0.02)
 
 
 def test_results_do_not_depend_on_host_threads() -> None:
