@@ -13,6 +13,7 @@ from simt.control.projection import Projection, exact_from, is_peak
 from simt.control.systematic import Systematic
 from simt.parameter_checks import real
 from simt.run.slices import SLICE_SECONDS, new_engine
+from simt.spec.models import SECTOR_BYTES, Spec
 from simt.spec.scale_model import scale_model, with_room
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _UNCERTAIN = 0.5
 """Of the difference between what CTAs of the part execute and what others do."""
 _EVEN = 0.02
 """Relative difference of CTAs' instructions up to which they are alike."""
+_MUCH_USE = 0.3
+"""Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
 _LOOKED_AT = 16
 _NO_LIMIT = 1 << 62
 
@@ -90,7 +93,7 @@ class ScaleModel(Controller):
             return GO_ON
         simulated = self._simulated(launch, launch.gpu, even, is_known)
         if simulated is None:
-            self._refused = "what its CTAs share does not fit into the L2"
+            self._refused = "what its CTAs share is read from DRAM much, as it does not fit into the L2"
             return GO_ON
         found, leaves_values = simulated
         self._found = found
@@ -110,8 +113,6 @@ class ScaleModel(Controller):
         some = source.some_ctas(ctas)
         footprint = _engine.PartFootprint(some, source.some_ctas(others))
         gpu.poll()
-        if footprint.shared_lines > gpu.spec.l2_lines:
-            return None
         part = with_room(part, gpu.spec, footprint.shared_lines)
         engine = new_engine(part.native())
         held = tuple(engine.begin_as_part(gpu.engine, footprint, share))
@@ -150,6 +151,8 @@ class ScaleModel(Controller):
             part.sm.count,
             abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
         )
+        if footprint.shared_lines > gpu.spec.l2_lines and _dram_use(found.result, part) > _MUCH_USE:
+            return None
         if signature:
             self.simulated_[key] = found
         return found, leaves_values
@@ -229,6 +232,12 @@ def _chosen(launch: LaunchView, share: float, even: bool) -> tuple[list[int], li
         some += range(first, last)
         others += range(last, min(2 * last - first, count))
     return some, others
+
+
+def _dram_use(result: LaunchResult, spec: Spec) -> float:
+    """Of DRAM's peak."""
+    sectors = result.engine["dram_reads"] + result.engine["dram_writes"]
+    return SECTOR_BYTES * sectors / (result.cycles * spec.dram_bytes_per_cycle)
 
 
 def _counters(result: LaunchResult) -> Mapping[str, float]:
