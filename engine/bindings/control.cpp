@@ -80,6 +80,7 @@ class PythonController : public simt::Controller {
     take(given, "warp_cycles", d.warp_cycles);
     take(given, "block_cycles", d.block_cycles);
     take(given, "launch_cycles", d.launch_cycles);
+    take(given, "executes", d.executes);
     take(given, "residents", d.residents);
     take(given, "sm_scale", d.sm_scale);
     take(given, "sm_warps", d.sm_warps);

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -254,6 +255,15 @@ void bind_gpu(nb::module_& m) {
             self.gpu.restore_l2(contents);
           },
           "launches_begun"_a, "slices"_a, "Raises ValueError if they are not those of such an L2.")
+      .def(
+          "begin_as_part",
+          [](GpuHandle& self, const GpuHandle& whole, const simt::PartFootprint& footprint, double share) {
+            return self.gpu.begin_as_part(whole.gpu.l2_contents(), footprint, share);
+          },
+          "whole"_a, "footprint"_a, "share"_a,
+          "Before the first launch: the L2 holds what that of a larger GPU does, as far as CTAs with this "
+          "footprint meet it on a part of that GPU. Returns how many lines and how many modified ones of the "
+          "footprint there were, and how many modified ones of the rest.")
       .def_prop_ro("cycle", [](const GpuHandle& self) { return self.gpu.cycle(); })
       .def_prop_ro("window", [](const GpuHandle& self) { return self.gpu.window(); })
       .def("progress",

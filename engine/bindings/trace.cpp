@@ -15,6 +15,8 @@
 #include "isa/launch_profiler.hpp"
 #include "isa/opcode_table.hpp"
 #include "isa/paired_warps.hpp"
+#include "isa/part_footprint.hpp"
+#include "isa/some_ctas.hpp"
 #include "python_types.hpp"
 #include "trace/byte_coding.hpp"
 #include "trace/regrouper.hpp"
@@ -280,12 +282,36 @@ void bind_source(nb::module_& m) {
       .def("execute", &execute, "first"_a, "end"_a, "blocks"_a, "threads"_a = 1,
            "CTAs [first, end), which are not going to be simulated, have their effects on memory; counts as "
            "of preview.")
+      .def(
+          "some_ctas",
+          [](const std::shared_ptr<InstructionSource>& s, std::vector<uint64_t> ordinals) {
+            return std::make_shared<SomeCtas>(s, std::move(ordinals));
+          },
+          "ordinals"_a, "These CTAs, in ascending order, as a launch without effect on memory.")
+      .def_prop_ro("signature", &InstructionSource::signature,
+                   "The same for launches that take the same time from the same contents of the L2; empty if "
+                   "that is not known.")
+      .def_prop_ro("leaves_no_values", &InstructionSource::leaves_no_values,
+                   "Whether nothing that can be read changes when its CTAs are executed.")
       .def("read_cta", &read_cta, "ordinal"_a,
            "All records of a CTA: for each warp a list of (static index, mask, addresses).")
       .def("walk", &walk, "expand_addresses"_a = false,
            "Decodes everything; returns the number of warp instructions, a sum over them and, with "
            "addresses, by "
            "static instruction the executions whose first address lies in the first page.");
+
+  nb::class_<SomeCtas, InstructionSource>(m, "SomeCtas");
+
+  nb::class_<PartFootprint>(m, "PartFootprint")
+      .def(nb::init<InstructionSource&, InstructionSource&, uint32_t>(), "part"_a, "others"_a,
+           "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
+           "What some CTAs of a launch access, and what of it others access, too.")
+      .def_prop_ro("lines", [](const PartFootprint& p) { return p.lines().size(); })
+      .def_prop_ro("shared_lines", &PartFootprint::shared)
+      .def_prop_ro("leaves_values", &PartFootprint::leaves_values,
+                   "Whether CTAs of the part stored to memory that holds values.")
+      .def_prop_ro("warp_instructions", &PartFootprint::warp_instructions)
+      .def_prop_ro("other_warp_instructions", &PartFootprint::other_warp_instructions);
 
   nb::class_<LaunchProfiler>(m, "LaunchProfiler")
       .def(nb::init<InstructionSource&, const BasicBlocks&>(), "source"_a, "blocks"_a, nb::keep_alive<1, 2>(),

@@ -104,6 +104,17 @@ class InstructionSource {
   virtual std::vector<Buffer> buffers() const { return {}; }
   /// CTAs interact through memory, so their behaviour depends on their order.
   virtual bool order_matters() const { return false; }
+  /// The same launch on a copy of memory, which must not be written while the copy is in use. nullptr: this
+  /// source has no effect on memory.
+  virtual std::shared_ptr<InstructionSource> without_effect() const { return nullptr; }
+  /// Nothing that can be read changes when its CTAs are executed, as far as its code and arguments show: they
+  /// store to memory without values only. What CTAs store shows the rest, with `holds_values`.
+  virtual bool leaves_no_values() const { return false; }
+  /// The same for launches that take the same time from the same contents of the L2: all that it does follows
+  /// from it. Empty if that is not known.
+  virtual std::string signature() const { return {}; }
+  /// Whether the memory at this address holds values.
+  virtual bool holds_values(uint64_t) const { return true; }
 
   /// Static indices of jump targets, as far as known. Sources that replay know those of some CTAs, spread
   /// over the grid.

@@ -31,6 +31,13 @@ class PairedWarps : public InstructionSource {
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return source_->cluster_size(); }
   bool order_matters() const override { return source_->order_matters(); }
+  std::shared_ptr<InstructionSource> without_effect() const override {
+    auto copy = source_->without_effect();
+    return copy ? std::make_shared<PairedWarps>(std::move(copy)) : nullptr;
+  }
+  bool leaves_no_values() const override { return source_->leaves_no_values(); }
+  std::string signature() const override { return source_->signature(); }
+  bool holds_values(uint64_t address) const override { return source_->holds_values(address); }
   std::vector<Buffer> buffers() const override { return source_->buffers(); }
   std::vector<uint32_t> leaders() override { return source_->leaders(); }
   /// A warp's count of a block is that of the half that executes it more often: halves that go through a loop

@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 #include "isa/classify.hpp"
 #include "isa/paired_warps.hpp"
@@ -343,6 +344,8 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
   uint64_t barriers_seen_ = 0;
 };
 
+constexpr uint64_t aligned = 4096;  ///< bytes: allocations with the same address modulo this are alike
+
 ExecutedSource::ExecutedSource(const Program& program, uint32_t function, LaunchConfig config,
                                DeviceMemory& memory, const Machine& machine,
                                std::shared_ptr<const Lowering> lowering, const OpcodeTable& table,
@@ -382,7 +385,72 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
   }
 }
 
+ExecutedSource::ExecutedSource(const ExecutedSource& other, std::shared_ptr<DeviceMemory> memory)
+    : owner_(other.owner_),
+      memory_(std::move(memory)),
+      lowering_(other.lowering_),
+      poll_(other.poll_),
+      prepare_(other.prepare_),
+      grid_(other.grid_.program(), other.grid_.function(), other.grid_.config(), *memory_,
+            other.grid_.machine(), nullptr),
+      launch_(other.launch_),
+      instructions_(other.instructions_) {
+  grid_.keep_printed();
+  if (prepare_) prepare_(grid_);
+}
+
 ExecutedSource::~ExecutedSource() = default;
+
+std::shared_ptr<InstructionSource> ExecutedSource::without_effect() const {
+  return std::shared_ptr<InstructionSource>(new ExecutedSource(*this, grid_.memory().copy_on_write()));
+}
+
+bool ExecutedSource::leaves_no_values() const {
+  const Program& program = grid_.program();
+  if (program.is_machine_code() || !grid_.memory().has_unknown()) return false;
+  const ptx::Module& module = program.module;
+  const auto is_variable = [](const ptx::Variable& v) { return v.space == ptx::Space::Global; };
+  const auto is_of_system = [](const ptx::Function& f) { return !f.defined; };  // it may print or allocate
+  const auto writes_surface = [](const ptx::Mnemonic& m) {
+    return m.opcode == "sust" || m.opcode == "sured";
+  };
+  if (std::ranges::any_of(module.variables, is_variable) ||
+      std::ranges::any_of(module.functions, is_of_system) ||
+      std::ranges::any_of(module.mnemonics, writes_surface))
+    return false;
+  return std::ranges::none_of(buffers(),
+                              [&](const Buffer& b) { return b.stored && holds_values(b.address); });
+}
+
+std::string ExecutedSource::signature() const {
+  if (!leaves_no_values()) return {};
+  const LaunchConfig& c = grid_.config();
+  std::ostringstream text;
+  text << static_cast<const void*>(&grid_.program()) << ' ' << grid_.function() << ' '
+       << c.dynamic_shared_bytes << ' ' << c.first_cta;
+  for (const auto* sizes : {&c.grid, &c.block, &c.cluster})
+    for (const uint32_t n : *sizes) text << ' ' << n;
+  std::map<uint64_t, size_t> numbers;  // of allocations, in the order of their first use
+  for (size_t offset = 0; offset < c.parameters.size(); offset += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, c.parameters.data() + offset, std::min<size_t>(8, c.parameters.size() - offset));
+    const Allocation* allocation = grid_.memory().find(word, 1);
+    if (!allocation || allocation->owner != Owner::Host) {
+      text << ' ' << word;
+      continue;
+    }
+    if (holds_values(word)) return {};
+    const size_t number = numbers.emplace(allocation->address, numbers.size()).first->second;
+    text << " @" << number << '+' << word - allocation->address << '/' << allocation->size << '%'
+         << allocation->address % aligned;
+  }
+  return text.str();
+}
+
+bool ExecutedSource::holds_values(uint64_t address) const {
+  const Allocation* allocation = grid_.memory().find(address, 1);
+  return !allocation || !allocation->is_unbacked;
+}
 
 std::unique_ptr<CtaStream> ExecutedSource::open_cta(uint64_t ordinal) {
   const std::lock_guard lock(mutex_);

@@ -42,6 +42,12 @@ class ExecutedSource : public InstructionSource {
   uint32_t lane_addresses(const DynamicRecord& record, uint64_t* out) const override;
   uint32_t cluster_size() const override { return grid_.cluster_size(); }
   bool order_matters() const override { return grid_.order_matters(); }
+  std::shared_ptr<InstructionSource> without_effect() const override;
+  bool leaves_no_values() const override;
+  /// Of launches that access memory without values only: the kernel, its shape, and its parameters, with
+  /// allocations in place of addresses.
+  std::string signature() const override;
+  bool holds_values(uint64_t address) const override;
   /// For each pointer parameter, the range up to the end of its allocation; read-only ones first.
   std::vector<Buffer> buffers() const override;
   std::vector<uint32_t> leaders() override;
@@ -69,10 +75,13 @@ class ExecutedSource : public InstructionSource {
 
  private:
   class Stream;
+  /// The same launch in another memory.
+  ExecutedSource(const ExecutedSource& other, std::shared_ptr<DeviceMemory> memory);
   void run_part(Grid& grid, Grid::Part part, const BasicBlocks* blocks, uint32_t threads,
                 BlockCounts& result);
 
-  std::shared_ptr<const void> owner_;  // outlives the grid
+  std::shared_ptr<const void> owner_;     // outlives the grid
+  std::shared_ptr<DeviceMemory> memory_;  // of a source without effect; outlives the grid
   std::shared_ptr<const Lowering> lowering_;
   std::function<void()> poll_;
   std::function<void(Grid&)> prepare_;

@@ -170,6 +170,7 @@ class ControlAnswer(TypedDict):
     warp_cycles: NotRequired[float]
     block_cycles: NotRequired[list[float]]
     launch_cycles: NotRequired[float]
+    executes: NotRequired[bool]
     residents: NotRequired[bool]
     sm_scale: NotRequired[list[float]]
     sm_warps: NotRequired[list[float]]

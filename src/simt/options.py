@@ -178,8 +178,8 @@ class Options:
     )
     controller: Controller | str | None = option(
         None,
-        "Simulate less of each launch: systematic, photon (:block, :warp, :kernel), pkp, or pka with a "
-        "plan, which state an interval of the cycles; photon-published, pkp:paper, pkp:artifact (as "
+        "Simulate less of each launch: scale-model, systematic, photon (:block, :warp, :kernel), pkp, or pka "
+        "with a plan, which state an interval of the cycles; photon-published, pkp:paper, pkp:artifact (as "
         "published), tbpoint, or first-n:N, which state none; or package.module:Class.",
         "Or a `simt.control.Controller`. None: all of it.",
         shell=OnCommandLine(("--sample",), "METHOD[:VARIANT]", str | None),

@@ -26,6 +26,7 @@ struct Decision {
   std::vector<double> block_cycles;  ///< per execution of each basic block
   double launch_cycles = 0;          ///< for the whole launch, from its first dispatch; only as an answer to
                                      ///< begin()
+  bool executes = true;              ///< with launch_cycles: CTAs are executed, for the values they leave
   /// With the first two: resident CTAs are no longer simulated either. Their warps end after their predicted
   /// remaining time.
   bool residents = false;

@@ -347,6 +347,44 @@ uint64_t Gpu::warm(const Footprint& footprint, uint64_t cta) {
   return exchanged;
 }
 
+std::array<uint64_t, 3> Gpu::begin_as_part(const L2Contents& whole, const PartFootprint& footprint,
+                                           double share) {
+  std::array<uint64_t, 3> taken{};
+  const auto is_of_share = [share](uint64_t line) {
+    uint64_t x = line / LineAccess::line_bytes * 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
+    return static_cast<double>(x >> 11) * 0x1p-53 < share;
+  };
+  const auto insert = [&](uint64_t line, uint32_t sectors, bool write) {
+    if (sectors)
+      memory_->warm({line, static_cast<uint8_t>(sectors), write},
+                    static_cast<uint32_t>(line / LineAccess::line_bytes % memory_->partitions().count()));
+  };
+  std::vector<uint64_t> shared;
+  for (const auto& [line, access] : footprint.lines())
+    if (access.shared && access.read && !is_of_share(line)) shared.push_back(line);
+  std::ranges::sort(shared);
+  for (const uint64_t line : shared) insert(line, footprint.lines().at(line).read, false);
+  // The oldest of each set first.
+  const uint32_t ways = spec_.l2.slice.ways;
+  std::vector<std::pair<size_t, const CacheLine*>> by_age;
+  for (const auto& lines : whole.slices)
+    for (size_t i = 0, begin = 0; i < lines.size(); ++i) {
+      if (lines[i].line / ways != lines[begin].line / ways) begin = i;
+      by_age.emplace_back(i - begin, &lines[i]);
+    }
+  std::ranges::stable_sort(by_age, {}, [](const auto& each) { return each.first; });
+  for (const auto& [age, line] : by_age) {
+    const bool accessed = footprint.lines().contains(line->tag);
+    if (!accessed && !is_of_share(line->tag)) continue;
+    taken[0] += accessed;
+    taken[accessed ? 1 : 2] += line->modified != 0;
+    insert(line->tag, line->valid & ~uint32_t{line->modified}, false);
+    insert(line->tag, line->modified, true);
+  }
+  return taken;
+}
+
 void Gpu::keep_recent(double recent, const std::function<void()>& warming) {
   if (recent <= 0) return warming();
   const auto before = memory_->l2_contents();

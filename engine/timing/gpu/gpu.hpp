@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "isa/part_footprint.hpp"
 #include "timing/base/spec.hpp"
 #include "timing/core/shared_instruction_cache.hpp"
 #include "timing/core/sm.hpp"
@@ -79,6 +81,13 @@ class Gpu : private SampledMachine {
     uint64_t launches_begun = 0;
     std::vector<std::vector<CacheLine>> slices;
   };
+  /// This GPU is a part of another one, with this share of its SMs, on which some CTAs of a launch run: the
+  /// L2 holds of the other GPU's contents what these access, and the share of the rest. It also holds what
+  /// they read together with others, but for the share that they would be the first to read.
+  /// Returns how many lines and how many modified ones of the footprint the other GPU's L2 holds, and how
+  /// many modified lines of the rest are taken over.
+  std::array<uint64_t, 3> begin_as_part(const L2Contents& whole, const PartFootprint& footprint,
+                                        double share);
   L2Contents l2_contents() const { return {launches_begun_, memory_->l2_contents()}; }
   /// Before the first launch. Throws std::invalid_argument if they are not those of such an L2.
   void restore_l2(const L2Contents& contents) {

@@ -118,7 +118,7 @@ void SamplingControl::apply(Decision decision, Cycle now) {
       break;
     case Decision::Kind::Predict:
       if (decision.launch_cycles > 0)
-        predict_launch(decision.launch_cycles);
+        predict_launch(decision);
       else if (!predicted_residents_)  // otherwise nothing is left to be predicted differently
         predict(std::move(decision), now);
       break;
@@ -186,12 +186,13 @@ void SamplingControl::skip(uint64_t ctas, double recent, Cycle now) {
   observe(now, now);  // no dispatch from now on is decided yet
 }
 
-void SamplingControl::predict_launch(double cycles) {
+void SamplingControl::predict_launch(const Decision& decision) {
   prediction_.begin(dispatcher_.next_cta(slot_));
+  if (!decision.executes) prediction_.executed_all();
   sampled_.predicted_ctas = launch_.total_ctas;
   dispatcher_.skip_to(slot_, launch_.total_ctas);
   launch_.done_ctas = launch_.total_ctas;
-  launch_.last_end = launch_.first_dispatch + static_cast<Cycle>(std::llround(cycles));
+  launch_.last_end = launch_.first_dispatch + static_cast<Cycle>(std::llround(decision.launch_cycles));
 }
 
 void SamplingControl::predict(Decision decision, Cycle now) {

@@ -80,7 +80,7 @@ class SamplingControl {
   void skip(uint64_t ctas, double recent, Cycle now);
   void execute_skipped(uint64_t first, uint64_t end);
   void predict(Decision decision, Cycle now);
-  void predict_launch(double cycles);
+  void predict_launch(const Decision& decision);
   void predict_residents(Cycle now);
   void ease(Cycle cycle);
   /// Drops the resident CTAs; they, and the CTAs from `first` on, are executed without timing.

@@ -329,6 +329,19 @@ class InstructionSource:
         CTAs [first, end), which are not going to be simulated, have their effects on memory; counts as of preview.
         """
 
+    def some_ctas(self, ordinals: Sequence[int]) -> SomeCtas:
+        """These CTAs, in ascending order, as a launch without effect on memory."""
+
+    @property
+    def signature(self) -> str:
+        """
+        The same for launches that take the same time from the same contents of the L2; empty if that is not known.
+        """
+
+    @property
+    def leaves_no_values(self) -> bool:
+        """Whether nothing that can be read changes when its CTAs are executed."""
+
     def read_cta(self, ordinal: int) -> list[list[tuple[int, int, list[int]]]]:
         """
         All records of a CTA: for each warp a list of (static index, mask, addresses).
@@ -338,6 +351,29 @@ class InstructionSource:
         """
         Decodes everything; returns the number of warp instructions, a sum over them and, with addresses, by static instruction the executions whose first address lies in the first page.
         """
+
+class SomeCtas(InstructionSource):
+    pass
+
+class PartFootprint:
+    def __init__(self, part: InstructionSource, others: InstructionSource, threads: int = 1) -> None:
+        """What some CTAs of a launch access, and what of it others access, too."""
+
+    @property
+    def lines(self) -> int: ...
+
+    @property
+    def shared_lines(self) -> int: ...
+
+    @property
+    def leaves_values(self) -> bool:
+        """Whether CTAs of the part stored to memory that holds values."""
+
+    @property
+    def warp_instructions(self) -> int: ...
+
+    @property
+    def other_warp_instructions(self) -> int: ...
 
 class LaunchProfiler:
     def __init__(self, source: InstructionSource, blocks: BasicBlocks) -> None:
@@ -640,6 +676,11 @@ class Gpu:
 
     def restore_l2(self, launches_begun: int, slices: Sequence[bytes]) -> None:
         """Raises ValueError if they are not those of such an L2."""
+
+    def begin_as_part(self, whole: Gpu, footprint: PartFootprint, share: float) -> list[int]:
+        """
+        Before the first launch: the L2 holds what that of a larger GPU does, as far as CTAs with this footprint meet it on a part of that GPU. Returns how many lines and how many modified ones of the footprint there were, and how many modified ones of the rest.
+        """
 
     @property
     def cycle(self) -> int: ...

@@ -10,6 +10,7 @@ from simt.control.controller import (
     Interval,
     LaunchView,
     Predict,
+    RunningGpu,
     Skip,
     Stop,
 )
@@ -17,6 +18,7 @@ from simt.control.first_instructions import FirstInstructions
 from simt.control.photon import Photon, PublishedPhoton
 from simt.control.pkp import PKP
 from simt.control.projection import Projection
+from simt.control.scale_model import ScaleModel
 from simt.control.systematic import Systematic
 from simt.control.tbpoint_regions import TBPointRegions
 from simt.control.what_if import WhatIf, sweep, what_if
@@ -35,6 +37,8 @@ __all__ = [
     "Predict",
     "Projection",
     "PublishedPhoton",
+    "RunningGpu",
+    "ScaleModel",
     "Skip",
     "Stop",
     "Systematic",

@@ -49,23 +49,23 @@ class LaunchCode:
 
     def __init__(self, source: _engine.InstructionSource, warps_per_cta: int, threads: int = 1) -> None:
         """threads: host threads that execute CTAs; they do not affect the counts."""
-        self._source = source
+        self.source = source
         self._warps_per_cta = warps_per_cta
         self._threads = threads
 
     @cached_property
     def _blocks(self) -> _engine.BasicBlocks:
         # For a trace, finding branches means reading its records: skipped unless the controller uses blocks.
-        return self._source.basic_blocks()
+        return self.source.basic_blocks()
 
     @cached_property
     def instructions(self) -> list[DecodedInstruction]:
         """The static instructions: pc, opcode, unit, registers as (index, file, width), ..."""
-        return self._source.instructions()
+        return self.source.instructions()
 
     @cached_property
     def blocks(self) -> BlockTable:
-        return BlockTable(self._blocks.first, self._blocks.length, self._source.block_keys(self._blocks))
+        return BlockTable(self._blocks.first, self._blocks.length, self.source.block_keys(self._blocks))
 
     def preview(self, fraction: float, at_least_ctas: int = 1, at_least_warps: int = 32) -> Preview:
         """Executes a share of the CTAs, spread evenly over the grid, and at least the given minima.
@@ -75,10 +75,10 @@ class LaunchCode:
         wanted = max(
             at_least_ctas,
             -(-at_least_warps // self._warps_per_cta),
-            math.ceil(fraction * self._source.cta_count),
+            math.ceil(fraction * self.source.cta_count),
         )
-        ctas = spread(self._source.cta_count, wanted, self._source.cluster_size)
-        counts, complete = self._source.preview(ctas, self._blocks, self._threads)
+        ctas = spread(self.source.cta_count, wanted, self.source.cluster_size)
+        counts, complete = self.source.preview(ctas, self._blocks, self._threads)
         return Preview(tuple(ctas), counts, complete)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -15,9 +15,11 @@ import numpy.typing as npt
 from simt.methods import Method
 
 if TYPE_CHECKING:
+    from simt import _engine
     from simt.control.code import LaunchCode
     from simt.control.projection import Projection
     from simt.result import LaunchResult
+    from simt.spec import Spec
 
 Self = TypeVar("Self", bound="Controller")
 PREVIEWED_CTAS = 16
@@ -85,6 +87,7 @@ class Predict:
     block_cycles: core cycles of one execution of each basic block; a warp takes the sum over those it
         executes.
     launch_cycles: core cycles of the whole launch from its first dispatch; only as an answer to `begin`.
+        executes: whether its CTAs are executed all the same, for the values that they leave.
 
     residents: also stop simulating resident CTAs: the rest of their warps is predicted in the same way, from
         their current position.
@@ -94,6 +97,7 @@ class Predict:
     warp_cycles: float | None = None
     block_cycles: npt.NDArray[np.float64] | None = None
     launch_cycles: float | None = None
+    executes: bool = True
     residents: bool = False
     contention: Contention | None = None
     reason: str = ""
@@ -129,6 +133,18 @@ class Previewed:
 
 
 @dataclass(frozen=True, eq=False)
+class RunningGpu:
+    """The GPU when a launch begins that has all of it for itself.
+
+    engine: to look at, not to run. poll: raises what is to end the run; called while it is kept waiting.
+    """
+
+    spec: Spec
+    engine: _engine.Gpu
+    poll: Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
 class LaunchView:
     """What is known about a launch before it is simulated."""
 
@@ -152,6 +168,7 @@ class LaunchView:
     order_matters: bool = False  # its CTAs influence each other through memory: Skip leaves none out
     cluster_size: int = 1  # CTAs that run together
     code: LaunchCode | None = None  # its basic blocks and previews of its warps
+    gpu: RunningGpu | None = None  # if the launch has it for itself
 
     @property
     def cta_count(self) -> int:

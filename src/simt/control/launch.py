@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,7 @@ from simt.control.controller import (
     Interval,
     LaunchView,
     Predict,
+    RunningGpu,
     Skip,
     Stop,
 )
@@ -76,9 +77,10 @@ class LaunchControl:
         dram_bytes_per_cycle: float,
         warp_instructions: int | None = None,
         threads: int = 1,
+        gpu: Callable[[], RunningGpu | None] = lambda: None,
     ) -> None:
         """warp_instructions: of the whole launch, in warps of the input, if known. threads: host threads for
-        previews."""
+        previews. gpu: called when the launch begins."""
         self._controller = controller
         self._known: dict[str, Any] = {
             "index": index,
@@ -91,8 +93,10 @@ class LaunchControl:
             "dram_bytes_per_cycle": dram_bytes_per_cycle,
             "warp_instructions": warp_instructions,
         }
+        self._gpu = gpu
         self._threads = threads
         self._view: LaunchView | None = None
+        self._executes = True  # whether what is not simulated is executed
         self._last = np.zeros(len(_engine.OBSERVED), np.uint64)
         self._interval = Interval(-1, 0, 0, _Observed(self._last), _Observed(self._last))
 
@@ -131,6 +135,7 @@ class LaunchControl:
             cluster_size=source.cluster_size,
             code=LaunchCode(source, warps_per_cta, self._threads),
             counted=isinstance(source, _engine.functional.ExecutedSource),
+            gpu=self._gpu(),
             **self._known,
         )
         with self._named("begin"):
@@ -208,7 +213,7 @@ class LaunchControl:
             why = "its CTAs influence each other, so none can be left out" if refused else ""
             result = replace(result, sampled=replace(sampled, reason=why or self._controller.why_full))
         else:
-            view = self._with_executed(view, simulated["executed"], result)
+            view = self._with_executed(view, simulated["executed"] if self._executes else None, result)
             now = self._interval if kind == "stop" else self._at_end(result, sampled.cycles)
             with self._named("project" if kind in ("stop", "skip") else "extrapolate"):
                 if kind == "predict":
@@ -288,6 +293,7 @@ class LaunchControl:
                 raise self._error(f"Predict with {cycles.size} block_cycles; the kernel has {wanted} blocks")
             answer["block_cycles"] = cycles.tolist()
         else:
+            answer["executes"] = self._executes = decision.executes
             answer["warp_cycles" if decision.launch_cycles is None else "launch_cycles"] = max(
                 1.0, float(cycles[0])
             )

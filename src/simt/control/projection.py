@@ -35,6 +35,8 @@ class Projection:
     counters: totals by name, as in Interval.counters; NaN where there is no projection.
     projected, unprojected, rates, half_widths: see `Sampled`.
     reason: explanation for users, in place of those of the decisions; may be empty.
+    part: the result of a part of the launch that was simulated apart; tables by scheduler and by instruction
+        are scaled from it, and what was simulated in detail is what was of it.
     """
 
     cycles: int
@@ -44,6 +46,7 @@ class Projection:
     rates: Mapping[str, float] = field(default_factory=dict)
     half_widths: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
+    part: LaunchResult | None = None
 
 
 def projectable(launch: LaunchView, now: Interval, by: By = "work") -> bool:
@@ -244,8 +247,14 @@ def apply(
         }
 
     growth = projection.cycles / now.end if now.end else 1.0
-    done = result.engine.get("warp_instructions", 0)
+    simulated = result if projection.part is None else projection.part
+    if simulated.sampled is not None:
+        names = ("cycles", "ctas", "warp_instructions", "thread_instructions")
+        sampled = replace(sampled, **{name: getattr(simulated.sampled, name) for name in names})
+    done = simulated.engine.get("warp_instructions", 0)
     executions = totals.get("warp_instructions", math.nan) / done if done else 1.0
+    if projection.part is not None:
+        growth = executions
 
     def grown(name: str, row: list[int]) -> list[int]:
         whole = sum(row)
@@ -255,7 +264,7 @@ def apply(
 
     engine = {name: total(name, value) for name, value in result.engine.items()}
     warp_stalls = {reason: total(f"warp_stalls.{reason}", n) for reason, n in result.warp_stalls.items()}
-    pc = result.pc
+    pc = simulated.pc
     if pc and math.isfinite(executions):
         stalled = {reason: [round(n * growth) for n in row] for reason, row in pc["stalled"].items()}
         grew = {name: [round(n * executions) for n in pc[name]] for name in ("issued", "threads")}
@@ -266,7 +275,7 @@ def apply(
         engine=engine,  # type: ignore[arg-type]
         l1=table("l1", result.l1),
         l2=table("l2", result.l2),
-        stalls={reason: grown(f"stalls.{reason}", row) for reason, row in result.stalls.items()},
+        stalls={reason: grown(f"stalls.{reason}", row) for reason, row in simulated.stalls.items()},
         warp_stalls=warp_stalls,  # type: ignore[arg-type]
         pc=pc,
         sampled=replace(

@@ -14,6 +14,7 @@ METHODS = {
     "pka": "simt.control.pkp:PKP",
     "photon": "simt.control.photon:Photon",
     "photon-published": "simt.control.photon:PublishedPhoton",
+    "scale-model": "simt.control.scale_model:ScaleModel",
     "systematic": "simt.control.systematic:Systematic",
     "tbpoint": "simt.control.tbpoint_regions:TBPointRegions",
     "first-n": "simt.control.first_instructions:FirstInstructions",

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -44,6 +45,7 @@ from .slices import NO_MEMORY, new_engine, run_slices
 if TYPE_CHECKING:
     from simt import _engine
     from simt.control import Controller
+    from simt.control.controller import RunningGpu
     from simt.control.launch import LaunchControl
     from simt.engine_types import RawLaunch
     from simt.result.listing import Origins
@@ -537,7 +539,23 @@ class Session:
             dram_bytes_per_cycle=self.spec.dram_bytes_per_cycle,
             warp_instructions=launch.warp_instructions,
             threads=self.threads,
+            gpu=self._gpu_of(launch),
         )
+
+    def _gpu_of(self, launch: QueuedLaunch) -> Callable[[], RunningGpu | None]:
+        """What a launch's controller may look at when it begins, unless something else concerns the GPU."""
+        this, number = weakref.ref(self), launch.number  # the engine keeps what is returned
+        simple = launch.window is None and not self._persisting and self._joined is None
+
+        def found() -> RunningGpu | None:
+            from simt.control.controller import RunningGpu
+
+            session = this()
+            if session is None or not simple or session._running_engine().progress()["running"] != [number]:
+                return None
+            return RunningGpu(session.spec, session._running_engine(), session.require_time)
+
+        return found
 
     def _collect(self) -> None:
         """Takes over the launches and transfers that the engine has finished. Raises the first LaunchError of

@@ -1,0 +1,249 @@
+"""Scale models: a launch's time from some of its CTAs, on a part of the GPU that has its share of all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simt import _engine
+from simt.control.controller import GO_ON, Controller, Decision, Interval, LaunchView, Predict, RunningGpu
+from simt.control.projection import Projection, exact_from, is_peak
+from simt.control.systematic import Systematic
+from simt.parameter_checks import real
+from simt.run.slices import SLICE_SECONDS, new_engine
+from simt.spec.models import SECTOR_BYTES, Spec
+from simt.spec.scale_model import scale_model, with_room
+
+if TYPE_CHECKING:
+    from simt.result import LaunchResult
+
+FEWEST_WAVES = 5
+"""Of a launch that is not simulated whole, as of systematic sampling."""
+SCALE = 0.03
+"""Relative half width for what a part of the GPU does differently."""
+_UNCERTAIN = 0.5
+"""Of the difference between what CTAs of the part execute and what others do."""
+_EVEN = 0.02
+"""Relative difference of CTAs' instructions up to which they are alike."""
+_MUCH_USE = 0.3
+"""Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
+_LOOKED_AT = 16
+_NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a part of the GPU showed. ctas: of the part. other_work: relative difference of its CTAs'
+    instructions to others'."""
+
+    result: LaunchResult
+    ctas: int
+    sms: int
+    other_work: float
+
+
+class ScaleModel(Controller):
+    """A scale model of the GPU, with systematic sampling: some SMs with their share of the L2, of DRAM and of
+    the dispatch of CTAs run the same share of the launch's CTAs, and so as many waves (Liu et al., ISPASS
+    2022; there for processors). In these, whole waves are left out between windows (see `Systematic`).
+
+    The part's L2 begins with what that of the GPU holds, as far as its CTAs meet it. What its CTAs read
+    together with others has room as in the whole L2, and is there already in the measure in which others
+    would have brought it. All CTAs of a launch are executed for their values, unless it stores to unbacked
+    arrays only.
+
+    error, confidence: as of `Systematic`.
+    """
+
+    method = "scale-model"
+    interval = _NO_LIMIT
+
+    def __init__(self, error: float = 0.05, confidence: float = 0.95) -> None:
+        self.error = error
+        self.confidence = confidence
+
+    def validate(self) -> None:
+        real("error", self.error, 0, 1, open_low=True)
+        real("confidence", self.confidence, 0, 1, open_low=True, open_high=True)
+
+    def start(self) -> ScaleModel:
+        self.simulated_: dict[object, _Found] = {}
+        """Launches by what their time follows from."""
+        self.known_: set[tuple[str, int]] = set()
+        """Kernels whose code is in the instruction caches."""
+        return super().start()
+
+    @property
+    def why_full(self) -> str:
+        return self._refused
+
+    def begin(self, launch: LaunchView) -> Decision:
+        assert launch.code is not None
+        kernel = launch.name, len(launch.code.instructions)
+        is_known = kernel in self.known_
+        self.known_.add(kernel)
+        self._refused = _refusal(launch)
+        if self._refused or launch.gpu is None:
+            return GO_ON
+        even = _is_even(launch)
+        if even is None:
+            self._refused = "some of its CTAs do not end without others"
+            return GO_ON
+        simulated = self._simulated(launch, launch.gpu, even, is_known)
+        if simulated is None:
+            self._refused = "what its CTAs share is read from DRAM much, as it does not fit into the L2"
+            return GO_ON
+        found, leaves_values = simulated
+        self._found = found
+        cycles = found.result.cycles - found.result.launch_latency
+        return Predict(launch_cycles=cycles, executes=leaves_values)
+
+    def _simulated(
+        self, launch: LaunchView, gpu: RunningGpu, even: bool, is_known: bool
+    ) -> tuple[_Found, bool] | None:
+        """What the part of the GPU shows, and whether the launch leaves values. None if it would show nothing
+        of the GPU: DRAM is as fast only if what is read of it has as many banks for each byte."""
+        assert launch.code is not None
+        source = launch.code.source
+        part = scale_model(gpu.spec)
+        share = part.sm.count / gpu.spec.sm.count
+        ctas, others = _chosen(launch, share, even)
+        some = source.some_ctas(ctas)
+        footprint = _engine.PartFootprint(some, source.some_ctas(others))
+        gpu.poll()
+        part = with_room(part, gpu.spec, footprint.shared_lines)
+        engine = new_engine(part.native())
+        held = tuple(engine.begin_as_part(gpu.engine, footprint, share))
+        leaves_values = footprint.leaves_values or not source.leaves_no_values
+        signature = "" if leaves_values else source.signature
+        key = signature, launch.ctas_per_sm, held, is_known
+        if signature and key in self.simulated_:
+            return self.simulated_[key], leaves_values
+        if is_known:
+            engine.follow(some, len(ctas))
+        from simt.control.launch import LaunchControl
+        from simt.result import Machine
+        from simt.run.facts import Facts, launch_result
+
+        facts = Facts(0, launch.id, launch.name, (len(ctas), 1, 1), launch.block, 0, 0, 0)
+        control = LaunchControl(
+            Systematic(error=self.error, confidence=self.confidence).start(),
+            index=0,
+            id=launch.id,
+            name=launch.name,
+            grid=facts.grid,
+            block=facts.block,
+            sm_count=part.sm.count,
+            l2_lines=part.l2_lines,
+            dram_bytes_per_cycle=part.dram_bytes_per_cycle,
+        )
+        engine.launch(some, launch.id, controller=control)
+        while not engine.run(_NO_LIMIT, [], SLICE_SECONDS):
+            gpu.poll()
+        (raw,) = engine.finished()
+        machine = Machine.from_spec(part.native())
+        work = footprint.warp_instructions / len(ctas), footprint.other_warp_instructions / len(others)
+        found = _Found(
+            control.finish(raw, launch_result(raw, facts, machine)),
+            len(ctas),
+            part.sm.count,
+            abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
+        )
+        if footprint.shared_lines > gpu.spec.l2_lines and _dram_use(found.result, part) > _MUCH_USE:
+            return None
+        if signature:
+            self.simulated_[key] = found
+        return found, leaves_values
+
+    def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
+        found = self._found
+        result, sampled = found.result, found.result.sampled
+        assert sampled is not None
+        grown = launch.cta_count / found.ctas
+        more = SCALE + _UNCERTAIN * found.other_work
+        counters: dict[str, float] = {
+            "ctas": launch.cta_count,
+            "ctas_finished": launch.cta_count,
+            "warps": launch.cta_count * launch.warps_per_cta,
+        }
+        projected = {name: exact_from(launch, name) for name in counters}
+        unprojected = {}
+        halves = {"cycles": sampled.half_widths.get("cycles", 0.0) + more}
+        for name, value in _counters(result).items():
+            if name in counters:
+                continue
+            if is_peak(name):
+                counters[name], unprojected[name] = math.nan, "a peak: other CTAs may exceed it"
+                continue
+            counters[name] = value * grown
+            projected[name] = f"of the part * {grown:.4g}, as its CTAs"
+            halves[name] = sampled.half_widths.get(name, 0.0) + more
+        projected["cycles"] = "of the part"
+        return Projection(
+            cycles,
+            counters,
+            projected,
+            unprojected,
+            half_widths=halves,
+            reason=f"{found.ctas:,} of {launch.cta_count:,} CTAs on {found.sms} of {launch.sm_count} SMs; "
+            + sampled.reason,
+            part=result,
+        )
+
+
+def _refusal(launch: LaunchView) -> str:
+    """Why the launch is simulated whole; empty if it need not be."""
+    if launch.order_matters:
+        return "its CTAs influence each other, or may wait for each other: none can be left out"
+    if launch.cluster_size > 1:
+        return "its CTAs run in clusters, which are simulated together"
+    if launch.gpu is None:
+        return "other launches run beside it, or its accesses have properties of their own in the L2"
+    waves = launch.cta_count / (launch.ctas_per_sm * launch.sm_count)
+    if waves < FEWEST_WAVES:
+        return f"it has {waves:.2f} waves of CTAs: fewer than {FEWEST_WAVES} are simulated whole"
+    return ""
+
+
+def _is_even(launch: LaunchView) -> bool | None:
+    """Whether CTAs, spread over the grid, execute as many instructions; None if some do not end."""
+    assert launch.code is not None
+    preview = launch.code.preview(0.0, at_least_ctas=_LOOKED_AT, at_least_warps=1)
+    if not preview.complete:
+        return None
+    of_ctas = (preview.counts @ launch.code.blocks.length).reshape(len(preview.ctas), -1).sum(axis=1)
+    return bool(of_ctas.max() <= (1 + _EVEN) * of_ctas.min())
+
+
+def _chosen(launch: LaunchView, share: float, even: bool) -> tuple[list[int], list[int]]:
+    """CTAs of the part, and as many others. Equal CTAs: the first ones, which are neighbours as those of the
+    launch are. Others: the first ones of each wave."""
+    count, wanted = launch.cta_count, round(launch.cta_count * share)
+    if even:
+        return list(range(wanted)), list(range(wanted, min(count, 2 * wanted)))
+    whole = launch.ctas_per_sm * launch.sm_count
+    of_wave = round(whole * share)
+    some: list[int] = []
+    others: list[int] = []
+    for first in range(0, count, whole):
+        last = min(first + min(of_wave, wanted - len(some)), count)
+        some += range(first, last)
+        others += range(last, min(2 * last - first, count))
+    return some, others
+
+
+def _dram_use(result: LaunchResult, spec: Spec) -> float:
+    """Of DRAM's peak."""
+    sectors = result.engine["dram_reads"] + result.engine["dram_writes"]
+    return SECTOR_BYTES * sectors / (result.cycles * spec.dram_bytes_per_cycle)
+
+
+def _counters(result: LaunchResult) -> Mapping[str, float]:
+    """By name, as in Interval.counters."""
+    found: dict[str, float] = dict(result.engine)
+    for level, table in (("l1", result.l1), ("l2", result.l2)):
+        found |= {f"{level}.{kind}.{out}": n for kind, row in table.items() for out, n in row.items()}
+    found |= {f"stalls.{reason}": sum(row) for reason, row in result.stalls.items()}
+    return found | {f"warp_stalls.{reason}": n for reason, n in result.warp_stalls.items()}

@@ -1,0 +1,198 @@
+"""Scale models: a launch's time from some of its CTAs on a part of the GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import simt
+from simt.control.scale_model import FEWEST_WAVES
+from simt.errors import ProgramFault
+from simt.spec import load_spec
+from simt.spec.scale_model import scale_model, with_room
+
+SOURCE = """
+extern "C" __global__ void compute(float *out, int n) {
+  float x = threadIdx.x;
+  for (int i = 0; i < n; i++) x = x * 1.5f + 0.5f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+extern "C" __global__ void copy(const float *in, float *out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = 2 * in[i];
+}
+extern "C" __global__ void branch(const int *in, int *out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (in[i] > 0) out[i] = 1;
+}
+extern "C" __global__ void count(int *counter, int *out) {
+  out[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(counter, 1);
+}
+extern "C" __global__ void gather(const float *table, unsigned mask, float *out) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  for (unsigned k = 1; k < 9; k++) sum += table[i * 2654435761u * k >> 3 & mask];
+  out[i] = sum;
+}
+extern "C" __global__ void last_is_bad(float *out) {
+  const long i = blockIdx.x + 1 == gridDim.x ? 1l << 40 : blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = 1;
+}
+"""
+BLOCK = 1024
+SMS = 16
+WAVE = 2 * SMS  # CTAs: an SM holds two of 1,024 threads
+
+
+def gpu_with(controller: str | None = "scale-model", **options: object) -> simt.GPU:
+    return simt.GPU("qv100", set={"sm.count": SMS}, controller=controller, **options)
+
+
+def unbacked(gpu: simt.GPU, ctas: int, of: type = np.float32) -> object:
+    return gpu.empty(ctas * BLOCK, of, unbacked=True)
+
+
+def compute(controller: str | None, ctas: int, **options: object) -> simt.LaunchResult:
+    gpu = gpu_with(controller, **options)
+    return gpu.compile(SOURCE).compute[ctas, BLOCK](unbacked(gpu, ctas), 200)
+
+
+def test_equal_ctas_that_compute_take_as_long_on_a_part() -> None:
+    ctas = 10 * WAVE
+    whole, found = compute(None, ctas), compute("scale-model", ctas)
+    assert found.sampled is not None and found.sampled.decision == "predict"
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
+    assert abs(found.cycles / whole.cycles - 1) <= found.sampled.half_widths["cycles"]
+    assert found.engine["warp_instructions"] == pytest.approx(whole.engine["warp_instructions"], rel=0.01)
+    assert found.engine["ctas"] == ctas
+    assert found.sampled.ctas < ctas * 4 / SMS  # of two SMs, some waves left out
+
+
+def test_a_part_of_a_wave_at_the_end_is_within_the_interval() -> None:
+    """Whether the last CTAs share SMs depends on which SMs are free first."""
+    ctas = 10 * WAVE + WAVE // 2
+    whole, found = compute(None, ctas), compute("scale-model", ctas)
+    assert found.sampled is not None
+    assert 0.01 < abs(found.cycles / whole.cycles - 1) <= found.sampled.half_widths["cycles"]
+
+
+def test_a_part_has_its_share_of_dram() -> None:
+    ctas = 12 * WAVE
+
+    def copy(controller: str | None) -> simt.LaunchResult:
+        gpu = gpu_with(controller)
+        return gpu.compile(SOURCE).copy[ctas, BLOCK](unbacked(gpu, ctas), unbacked(gpu, ctas))
+
+    whole, found = copy(None), copy("scale-model")
+    assert found.sampled is not None and found.sampled.decision == "predict"
+    assert abs(found.cycles / whole.cycles - 1) <= found.sampled.half_widths["cycles"] < 0.2
+    assert found.engine["dram_reads"] == pytest.approx(whole.engine["dram_reads"], rel=0.1)
+
+
+def test_few_waves_are_simulated_whole() -> None:
+    ctas = FEWEST_WAVES * WAVE - 1
+    whole, found = compute(None, ctas), compute("scale-model", ctas)
+    assert found.cycles == whole.cycles
+    assert found.sampled is not None and found.sampled.decision == "full"
+    assert "waves of CTAs" in found.sampled.reason
+
+
+def test_ctas_that_influence_each_other_are_simulated_whole() -> None:
+    gpu = gpu_with()
+    ctas = 8 * WAVE
+    counter, out = gpu.zeros(1, np.int32), gpu.zeros(ctas * BLOCK, np.int32)
+    launch = gpu.compile(SOURCE).count[ctas, BLOCK](counter, out)
+    assert launch.sampled is not None and launch.sampled.decision == "full"
+    assert "influence each other" in launch.sampled.reason
+    assert counter.numpy()[0] == ctas * BLOCK
+
+
+def test_what_all_share_must_fit_into_the_l2() -> None:
+    ctas, words = 24 * WAVE, 1 << 19
+    gpu = gpu_with()
+    small = {"l2.slice.sets": 16, "l2.slice.ways": 8}  # 1 MiB, and a table of 2 MiB
+    little = simt.GPU("qv100", set={"sm.count": SMS, **small}, controller="scale-model")
+    found = []
+    for each in (gpu, little):
+        table = each.empty(words, np.float32, unbacked=True)
+        kernel = each.compile(SOURCE).gather
+        found.append(kernel[ctas, BLOCK](table, words - 1, unbacked(each, ctas)).sampled)
+    assert [x.decision for x in found] == ["predict", "full"]
+    assert "does not fit into the L2" in found[1].reason
+
+
+def test_all_ctas_leave_their_values() -> None:
+    gpu = gpu_with()
+    ctas = 8 * WAVE
+    given = np.arange(ctas * BLOCK, dtype=np.float32)
+    out = gpu.zeros(ctas * BLOCK, np.float32)
+    launch = gpu.compile(SOURCE).copy[ctas, BLOCK](gpu.array(given), out)
+    assert launch.sampled is not None and launch.sampled.decision == "predict"
+    assert np.array_equal(out.numpy(), 2 * given)
+
+
+def test_what_branches_on_unbacked_memory_is_refused() -> None:
+    gpu = gpu_with()
+    ctas = 8 * WAVE
+    with pytest.raises(ProgramFault, match="unbacked"):
+        gpu.compile(SOURCE).branch[ctas, BLOCK](unbacked(gpu, ctas, np.int32), unbacked(gpu, ctas, np.int32))
+
+
+def test_ctas_that_leave_no_values_are_not_executed() -> None:
+    ctas = 8 * WAVE
+    gpu = gpu_with()
+    launch = gpu.compile(SOURCE).last_is_bad[ctas, BLOCK](unbacked(gpu, ctas))
+    assert launch.sampled is not None and launch.sampled.decision == "predict"
+    backed = gpu_with()
+    with pytest.raises(ProgramFault, match="illegal address"):
+        backed.compile(SOURCE).last_is_bad[ctas, BLOCK](backed.zeros(ctas * BLOCK, np.float32))
+
+
+def test_equal_launches_are_simulated_once() -> None:
+    gpu = gpu_with()
+    ctas = 8 * WAVE
+    kernel = gpu.compile(SOURCE).copy
+    found = [kernel[ctas, BLOCK](unbacked(gpu, ctas), unbacked(gpu, ctas)) for _ in range(4)]
+    assert found[2].cycles == found[3].cycles
+    known = gpu._session.controller.simulated_  # type: ignore[union-attr]
+    assert 0 < len(known) < len(found)
+    before = len(known)
+    kernel[ctas - 1, BLOCK](unbacked(gpu, ctas), unbacked(gpu, ctas))
+    assert len(known) == before + 1
+
+
+def test_traces(tmp_path: Path) -> None:
+    ctas = 8 * WAVE
+    gpu = gpu_with(None)
+    with gpu.trace(tmp_path / "compute.simt"):
+        gpu.compile(SOURCE).compute[ctas, BLOCK](unbacked(gpu, ctas), 50)
+    whole, found = (
+        simt.simulate(tmp_path / "compute.simt", "qv100", set={"sm.count": SMS}, controller=controller)
+        for controller in (None, "scale-model")
+    )
+    assert found.launches[0].sampled.decision == "predict"
+    assert found.launches[0].cycles == pytest.approx(whole.launches[0].cycles, rel=0.02)
+
+
+def test_results_do_not_depend_on_host_threads() -> None:
+    assert compute("scale-model", 8 * WAVE).cycles == compute("scale-model", 8 * WAVE, threads=2).cycles
+
+
+@pytest.mark.parametrize("name", ["h100", "a100", "qv100", "rtx3060", "r9nano", "b200"])
+def test_a_part_has_the_same_of_everything_for_each_sm(name: str) -> None:
+    whole = load_spec(name)
+    part = scale_model(whole)
+    share = part.sm.count / whole.sm.count
+    assert share <= 1 / 4
+    assert part.dram_bytes_per_cycle / whole.dram_bytes_per_cycle == pytest.approx(share, rel=1e-3)
+    assert part.l2_lines / whole.l2_lines == pytest.approx(share, rel=0.02)
+    assert part.launch.dispatch_rate == pytest.approx(whole.launch.dispatch_rate * share, abs=0.5)
+
+
+def test_what_all_share_has_room() -> None:
+    whole = load_spec("qv100")
+    part = scale_model(whole)
+    assert with_room(part, whole, 0) == part
+    assert with_room(part, whole, 1 << 40).l2_lines == pytest.approx(whole.l2_lines, rel=0.05)
