@@ -24,6 +24,9 @@ struct LineAccess {
 /// What a CTA asks the L2 for, warp by warp as far as it runs, without what it asked for shortly before.
 using Footprint = std::vector<LineAccess>;
 
+/// CTAs whose footprints are in memory together.
+constexpr uint64_t followed_at_once = 256;
+
 /// Sectors of global memory that instructions ask for, each instruction on its own.
 struct AccessCounts {
   uint64_t load_sectors = 0, store_sectors = 0;

@@ -4,11 +4,6 @@
 #include <vector>
 
 namespace simt {
-namespace {
-
-constexpr uint64_t followed_at_once = 256;  // CTAs whose footprints are in memory together
-
-}  // namespace
 
 template <class Add>
 uint64_t PartFootprint::follow(InstructionSource& source, uint32_t threads, Add add) {

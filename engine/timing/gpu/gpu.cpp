@@ -74,10 +74,9 @@ void Gpu::follow(std::shared_ptr<InstructionSource> source, uint64_t first) {
   LaunchQueue::Transfer followed;
   followed.barrier = true;
   followed.perform = [this, source = std::move(source), first] {
-    constexpr uint64_t at_once = 256;  // CTAs whose footprints are in memory together
     if (first > 0) warm_code(*source);
-    for (uint64_t begin = first; begin < source->cta_count(); begin += at_once)
-      execute(*source, begin, std::min(begin + at_once, source->cta_count()));
+    for (uint64_t begin = first; begin < source->cta_count(); begin += followed_at_once)
+      execute(*source, begin, std::min(begin + followed_at_once, source->cta_count()));
   };
   queue_.push(std::move(followed));
 }

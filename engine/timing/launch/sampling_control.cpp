@@ -6,8 +6,7 @@
 namespace simt {
 namespace {
 
-constexpr Cycle begun = 2;                  // cycles after its dispatch, a CTA is among those counted
-constexpr uint64_t followed_at_once = 256;  // CTAs whose footprints are in memory together
+constexpr Cycle begun = 2;  // cycles after its dispatch, a CTA is among those counted
 
 }  // namespace
 
