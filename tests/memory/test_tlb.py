@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.memory.test_memory_system import BASE, memory, traffic
+
+from memory.test_memory_system import BASE, memory, traffic
 
 MIB = 1 << 20
 HIT = 166  # cycles of an L2 hit of qv100-accelsim

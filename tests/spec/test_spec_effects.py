@@ -233,6 +233,10 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "sm.tensor_memory_latency": [TENSOR_MEMORY],
     "sm.sub_core_model": [COLLECTOR],
     "constant_cache": [CONSTANTS],
+    "l1.cache.dirty_hash": [
+        {"l1.adaptive": False, "l1.cache.sets": sets, "l1.cache.ways": 8, "l1.cache.dirty_limit": limit}
+        for sets, limit in ((1, 20), (4, 50))
+    ],
     "l2.slice.dirty_hash": [{"l2.slice.dirty_limit": 20, "l2.slice.sets": sets} for sets in (1, 4)],
     "tlb": [{"tlb.entries": 2, "tlb.miss_latency": 300, "sm.count": 2}],
     "l1.cache.miss_queue": [{**CACHED, "interconnect.input_buffer": 1}],
