@@ -111,7 +111,7 @@ class InstructionSource {
   /// store to memory without values only. What CTAs store shows the rest, with `holds_values`.
   virtual bool leaves_no_values() const { return false; }
   /// The same for launches that take the same time from the same contents of the L2: all that it does follows
-  /// from it. Empty if that is not known.
+  /// from it. Empty if that is not known. Of launches whose sources exist at the same time.
   virtual std::string signature() const { return {}; }
   /// Whether the memory at this address holds values.
   virtual bool holds_values(uint64_t) const { return true; }

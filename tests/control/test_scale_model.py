@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,20 @@ def test_equal_launches_are_simulated_once() -> None:
     before = len(known)
     kernel[ctas - 1, BLOCK](unbacked(gpu, ctas), unbacked(gpu, ctas))
     assert len(known) == before + 1
+
+
+def test_launches_of_modules_that_are_gone_are_no_others() -> None:
+    """A module may lie where one that is gone has been."""
+    gpu = gpu_with()
+    out = unbacked(gpu, 5 * WAVE)
+    body = "float x = threadIdx.x; for (int i = 0; i < %d; i++) x = x * 1.5f + 0.5f; out[threadIdx.x] = x;"
+    found = []
+    for steps in (10, 40, 20, 50, 30, 60):
+        module = gpu.compile(f'extern "C" __global__ void k(float *out) {{ {body % steps} }}')
+        found.append((steps, module.k[5 * WAVE, BLOCK](out).cycles))
+        del module
+        gc.collect()
+    assert [cycles for _, cycles in sorted(found)] == sorted({cycles for _, cycles in found})
 
 
 def test_traces(tmp_path: Path) -> None:

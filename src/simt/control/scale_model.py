@@ -35,9 +35,10 @@ _NO_LIMIT = 1 << 62
 
 @dataclass(frozen=True)
 class _Found:
-    """What a part of the GPU showed. ctas: of the part. other_work: relative difference of its CTAs'
-    instructions to others'."""
+    """What a part of the GPU showed. source: of the launch; its signature names no other as long as it
+    exists. ctas: of the part. other_work: relative difference of its CTAs' instructions to others'."""
 
+    source: _engine.InstructionSource
     result: LaunchResult
     ctas: int
     sms: int
@@ -146,6 +147,7 @@ class ScaleModel(Controller):
         machine = Machine.from_spec(part.native())
         work = footprint.warp_instructions / len(ctas), footprint.other_warp_instructions / len(others)
         found = _Found(
+            source,
             control.finish(raw, launch_result(raw, facts, machine)),
             len(ctas),
             part.sm.count,
