@@ -140,14 +140,24 @@ void bind_gpu(nb::module_& m) {
       .def(
           "__init__",
           [](GpuHandle* self, NativeSpec spec, uint32_t threads, uint64_t window,
-             uint64_t timeline_interval) {
+             uint64_t timeline_interval, bool rehearses) {
             simt::GpuOptions options;
             options.threads = threads;
             options.window = window;
             options.timeline_interval = timeline_interval;
+            options.rehearses = rehearses;
             new (self) GpuHandle(spec_from_dict(spec), options);
           },
-          "spec"_a, "threads"_a = 1, "window"_a = 0, "timeline_interval"_a = 0)
+          "spec"_a, "threads"_a = 1, "window"_a = 0, "timeline_interval"_a = 0, "rehearses"_a = false)
+      .def(
+          "rehearsal",
+          [](GpuHandle& self) {
+            const simt::Rehearsal& r = self.gpu.rehearsal();
+            return std::tuple(r.tasks, r.threads, r.clock);
+          },
+          "With `rehearses`, one thread runs what `threads` of them would. Processor seconds of the tasks that can "
+          "run on different threads, what they would take there, and those of the timing, which the others leave "
+          "out.")
       .def(
           "copy_from_host",
           [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },

@@ -110,6 +110,51 @@ def test_tlbs_that_are_too_small_miss_the_same_way(tmp_path: Path) -> None:
     assert run(tmp_path / "t", "a100", settings, timeline=300, slices=lambda i: 1 + 7 * (i % 9)) == reference
 
 
+@pytest.mark.parametrize("output_buffer", [2, 40, 512])
+@pytest.mark.parametrize("gpu", ["a100", "qv100-accelsim"])
+def test_requests_that_run_beside_slices_change_nothing(
+    gpu: str, output_buffer: int, tmp_path: Path
+) -> None:
+    """Slices whose buffers are never, sometimes and always nearly full; copies to the L2 between launches."""
+
+    def body(w: Warp) -> None:
+        for i in range(10):
+            w.memory("LDG.E", [GLOBAL + 8192 * i + 4096 * lane for lane in range(32)], 4, 8 + i, (2,))
+            w.memory("RED.E.ADD", [GLOBAL + 128 * (lane + i) for lane in range(32)], 4, None, (2, 8))
+            w.op("FFMA", 8, (8, 2, 8))
+
+    for number, stream in enumerate((1, 2, 1), start=1):
+        write_kernel(tmp_path / "t", [[warp_of(body)] * 4] * 40, number, stream=stream, sm=80)
+    settings = {
+        "sm.count": 8,
+        "launch.max_concurrent_kernels": 2,
+        "interconnect.output_buffer": output_buffer,
+    }
+    reference = run(tmp_path / "t", gpu, settings, timeline=300)
+    assert all(launch["counters"]["network_request_packets"] > 10_000 for launch in reference)
+    for how in ({"threads": 2}, {"threads": 4}, {"threads": 3, "window": 5}):
+        assert run(tmp_path / "t", gpu, settings, timeline=300, **how) == reference, how
+    cut = run(tmp_path / "t", gpu, settings, threads=2, timeline=300, slices=lambda i: 1 + 37 * (i % 9))
+    assert cut == reference
+
+
+def test_a_rehearsal_gives_the_results_and_what_threads_would_take(traces: dict[str, Path]) -> None:
+    def rehearsed(threads: int) -> tuple[list[dict[str, Any]], float, float]:
+        engine = _engine.Gpu(load_spec("qv100").native(), threads, rehearses=True)
+        for command in open_trace(traces["gemm"]).kernels:
+            engine.launch(command.source(), command.id)
+        assert engine.run(MOST_CYCLES)
+        tasks, together, _ = engine.rehearsal()
+        return finished(engine), tasks, together
+
+    alone, tasks, together = rehearsed(1)
+    assert together == pytest.approx(tasks), "one thread takes all tasks, one after the other"
+    for threads in (2, 8):
+        result, tasks, together = rehearsed(threads)
+        assert result == alone
+        assert tasks / threads <= together < tasks
+
+
 def test_calls_of_the_engine_end_by_time(tmp_path: Path) -> None:
     """However many cycles it may simulate: a call without time takes one window, and changes no result."""
     trace = open_trace(write_kernel(tmp_path, [[dependent(400)] * 4] * 200)).kernels[0]

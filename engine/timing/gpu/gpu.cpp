@@ -1,6 +1,7 @@
 #include "timing/gpu/gpu.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <utility>
@@ -29,7 +30,7 @@ Gpu::Gpu(const Spec& spec, const GpuOptions& options)
       queue_(launch_slots(spec)),
       dispatcher_(spec, launch_slots(spec)),
       memory_(std::make_unique<MemorySystem>(spec_, launch_slots(spec))),
-      pool_(std::max(1u, options.threads)),
+      pool_(std::max(1u, options.threads), options.rehearses),
       next_code_(code_memory),
       running_(launch_slots(spec)) {
   // The longest window in which no part can affect another.
@@ -427,14 +428,44 @@ void Gpu::find_awake(Cycle end) {
   }
 }
 
-void Gpu::step(Cycle end) {
-  use_huge_pages_in_time();
+/// L2, DRAM and the replies, and beside them the requests that wait.
+void Gpu::run_memory(Cycle end) {
+  bool beside = requests_until_ < now_;
+  if (beside && (end > requests_until_ + memory_->request_look_ahead() || !memory_->has_room_until(now_))) {
+    run_waiting_requests();
+    beside = false;
+  }
   const uint32_t channels = memory_->find_running(end);
-  const uint32_t parts = std::min(channels, pool_.threads() * 4);
-  pool_.run(parts, [&](uint32_t i) {
+  const uint32_t parts = std::clamp(channels, 1u, pool_.threads() * 4);
+  std::atomic<uint32_t> unfinished = parts;
+  // The requests, the last to begin, take about as long as the replies, which are the last to end.
+  pool_.run(parts + (beside ? 1 : 0), [&](uint32_t i) {
+    if (i == parts) return memory_->advance_requests_beside(now_);
     memory_->advance_slices(channels * i / parts, channels * (i + 1) / parts, end);
+    if (unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) memory_->advance_replies(end);
   });
-  memory_->advance_replies(end);
+  if (beside) memory_->hand_over();
+  requests_until_ = now_;
+}
+
+/// Whether nothing looks at or changes what the memory system has counted or holds before it runs again. Only
+/// with busy SMs are the requests worth a thread.
+bool Gpu::requests_can_wait(Cycle limit) const {
+  if (pool_.threads() == 1 || awake_.size() < pool_.threads() || couples_ctas()) return false;
+  if (next_boundary(limit) <= now_) return false;
+  if (options_.timeline_interval > 0 && now_ % options_.timeline_interval == 0) return false;
+  return std::ranges::none_of(
+      slots_, [this](uint16_t slot) { return running_[slot]->control || finish_cycle(slot) <= now_; });
+}
+
+void Gpu::run_waiting_requests() {
+  if (requests_until_ < now_) memory_->advance_requests(now_);
+  requests_until_ = now_;
+}
+
+void Gpu::step(Cycle end, Cycle limit) {
+  use_huge_pages_in_time();
+  run_memory(end);
   run_instruction_caches(false);
   find_awake(end);
   const auto run_sm = [&](uint32_t i) {
@@ -448,9 +479,9 @@ void Gpu::step(Cycle end) {
     pool_.run(awake, run_sm);
   perform_deferred();
   run_instruction_caches(true);
-  memory_->advance_requests(end);
   now_ = end;
   collect_ended_ctas();
+  if (!requests_can_wait(limit)) run_waiting_requests();
   if (options_.timeline_interval > 0 && now_ % options_.timeline_interval == 0) sample_timeline();
 }
 
@@ -511,15 +542,20 @@ Cycle Gpu::next_event() const {
   return next;
 }
 
+/// The next cycle, known now, for which the queue, a timeline, a controller or run()'s caller waits.
+Cycle Gpu::next_boundary(Cycle limit) const {
+  Cycle next = std::min(limit, queue_.next_event());
+  if (const Cycle interval = options_.timeline_interval)
+    next = std::min(next, (now_ / interval + 1) * interval);
+  for (const uint16_t slot : slots_)
+    if (running_[slot]->control) next = std::min(next, running_[slot]->control->next_event());
+  return next;
+}
+
 Cycle Gpu::window_end(Cycle next_event, Cycle limit) const {
   Cycle end = now_ + (couples_ctas() ? 1 : window_);
-  Cycle latest = std::min(limit, queue_.next_event());  // limit for idle windows as well
-  if (options_.timeline_interval > 0)
-    latest = std::min(latest, (now_ / options_.timeline_interval + 1) * options_.timeline_interval);
-  for (const uint16_t slot : slots_) {
-    end = std::min(end, std::max(now_ + 1, finish_cycle(slot)));
-    if (running_[slot]->control) latest = std::min(latest, running_[slot]->control->next_event());
-  }
+  const Cycle latest = next_boundary(limit);  // for idle windows as well
+  for (const uint16_t slot : slots_) end = std::min(end, std::max(now_ + 1, finish_cycle(slot)));
   end = std::min(end, latest);
   // While all parts are idle, the window may extend to the next event.
   return next_event > end ? std::min(next_event, latest) : end;
@@ -539,11 +575,12 @@ bool Gpu::run(Cycle max_cycles, const std::vector<uint64_t>& until, double secon
     start_launches();
     if (queue_.done()) return true;
     control_and_dispatch();
-    const Cycle next = next_event();
+    const Cycle next = requests_until_ < now_ ? now_ : next_event();
     if (next == ~Cycle{0}) report_deadlock();
-    step(window_end(next, limit));
+    step(window_end(next, limit), limit);
     if (late()) break;
   }
+  run_waiting_requests();
   finish_launches();
   end_transfers();
   return queue_.done();

@@ -35,6 +35,7 @@ struct GpuOptions {
   uint32_t threads = 1;
   Cycle window = 0;             ///< core cycles for which SMs run independently; 0: the longest allowed
   Cycle timeline_interval = 0;  ///< core cycles; 0: no timeline
+  bool rehearses = false;       ///< see WorkerPool
 };
 
 /// The whole GPU: connects SMs, memory system, CTA dispatcher, launch queue and sampling, and advances them
@@ -42,7 +43,8 @@ struct GpuOptions {
 /// Time advances in windows. In each, the L2 slices and DRAM run from its beginning to its end, then the
 /// replies, then each SM independently, then the requests; CTAs are dispatched between windows, with an
 /// explicit latency. No component sees events of another from the same window, so neither the window's length
-/// nor the number of threads affects results.
+/// nor the number of threads affects results. With several threads, the requests of a window can wait, and run
+/// beside the next one's slices.
 class Gpu : private SampledMachine {
  public:
   Gpu(const Spec& spec, const GpuOptions& options);
@@ -97,6 +99,7 @@ class Gpu : private SampledMachine {
 
   Cycle cycle() const { return now_; }
   Cycle window() const { return window_; }
+  const Rehearsal& rehearsal() const { return pool_.rehearsal(); }
   std::vector<LaunchRecord> take_finished() { return std::move(finished_); }
   struct TransferRecord {
     uint64_t id = 0;
@@ -126,7 +129,10 @@ class Gpu : private SampledMachine {
   void warm_code(InstructionSource& source);
   void place_code(DecodedKernel& kernel);
   void start_cta(const CtaDispatcher::Placement& placement);
-  void step(Cycle end);
+  void step(Cycle end, Cycle limit);
+  void run_memory(Cycle end);
+  bool requests_can_wait(Cycle limit) const;
+  void run_waiting_requests();
   /// Something has happened to an SM.
   void note_events(uint32_t sm) {
     next_of_sm_[sm] = sms_[sm]->next_event();
@@ -149,6 +155,7 @@ class Gpu : private SampledMachine {
   void control_and_dispatch();
   void dispatch(Cycle limit);
   Cycle next_event() const;
+  Cycle next_boundary(Cycle limit) const;
   Cycle window_end(Cycle next_event, Cycle limit) const;
   void sample_timeline();
   std::string describe(const RunningLaunch& launch) const;
@@ -173,6 +180,7 @@ class Gpu : private SampledMachine {
   Cycle window_ = 1;
   Cycle longest_window_ = 1;
   Cycle now_ = 0;
+  Cycle requests_until_ = 0;  // has the request network run
   uint64_t launches_begun_ = 0;
   uint64_t windows_ = 0;
   std::map<std::pair<std::string, size_t>, uint64_t>

@@ -1,9 +1,17 @@
 #include "timing/gpu/worker_pool.hpp"
 
+#include <algorithm>
+#include <ctime>
 #include <utility>
 
 namespace simt {
 namespace {
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 // Windows are short, so threads spin for a while before they give up the processor.
 constexpr int spins_before_sleep = 2000;
@@ -16,7 +24,14 @@ void pause() {
 
 }  // namespace
 
-WorkerPool::WorkerPool(uint32_t threads) {
+WorkerPool::WorkerPool(uint32_t threads, bool rehearses) : threads_(threads) {
+  if (rehearses) {
+    constexpr int looks = 1000;
+    const double begin = processor_seconds();
+    for (int i = 1; i < looks; ++i) processor_seconds();
+    clock_seconds_ = (processor_seconds() - begin) / looks;
+    return;
+  }
   for (uint32_t i = 1; i < threads; ++i)
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
 }
@@ -65,10 +80,27 @@ void WorkerPool::work(const std::stop_token& stop) {
   }
 }
 
+void WorkerPool::rehearse(uint32_t count) {
+  std::vector<double> busy(threads_);  // until, of each thread
+  double before = processor_seconds();
+  for (uint32_t i = 0; i < count; ++i) {
+    run_task(i);
+    const double after = processor_seconds(), taken = std::max(0.0, after - before - clock_seconds_);
+    *std::min_element(busy.begin(), busy.end()) += taken;
+    rehearsal_.tasks += taken;
+    rehearsal_.clock += after - before - taken;
+    before = after;
+  }
+  rehearsal_.threads += *std::max_element(busy.begin(), busy.end());
+}
+
 void WorkerPool::run(uint32_t count, const std::function<void(uint32_t)>& task) {
   task_ = &task;
   if (workers_.empty() || count <= 1) {
-    for (uint32_t i = 0; i < count; ++i) run_task(i);
+    if (clock_seconds_ > 0)
+      rehearse(count);
+    else
+      for (uint32_t i = 0; i < count; ++i) run_task(i);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return;
   }

@@ -1,6 +1,7 @@
 #include "timing/memory/memory_system.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -29,6 +30,9 @@ MemorySystem::MemorySystem(const Spec& spec, uint32_t launch_slots)
       reply_network_(static_cast<uint32_t>(slices_.size()), ports(spec), spec.interconnect.arbiter,
                      {spec.interconnect.look_ahead, 1, spec.interconnect.sm_port_sectors}),
       packet_flits_(packet_flits(spec.interconnect)),
+      entry_busy_until_(slices_.size()),
+      arriving_beside_(slices_.size()),
+      arrivals_(slices_.size()),
       network_counters_(launch_slots),
       counted_since_(launch_slots),
       windows_(launch_slots) {
@@ -52,11 +56,18 @@ uint32_t MemorySystem::ports(const Spec& spec) {
   return spec.sm.count + (shared ? (spec.sm.count + cache.l1_shared_by - 1) / cache.l1_shared_by : 0);
 }
 
+Cycle MemorySystem::request_look_ahead() const {
+  return std::max<Cycle>(
+      1, ClockRatio{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz}.at_or_after(spec_.l2.latency) - 1);
+}
+
 Cycle MemorySystem::look_ahead() const {
-  uint64_t latency = spec_.l2.latency;
-  if (partitions_.count() > 1) latency = std::min({latency, partitions_.there(), partitions_.back()});
-  const Cycle longest = std::max<Cycle>(
-      1, ClockRatio{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz}.at_or_after(latency) - 1);
+  Cycle longest = request_look_ahead();
+  if (partitions_.count() > 1) {
+    const ClockRatio l2_to_core{spec_.clock.l2_mhz.khz, spec_.clock.core_mhz.khz};
+    const uint64_t between = std::min(partitions_.there(), partitions_.back());
+    longest = std::min(longest, std::max<Cycle>(1, l2_to_core.at_or_after(between) - 1));
+  }
   return tlbs_.empty() ? longest : std::min<Cycle>(longest, spec_.tlb.miss_latency);
 }
 
@@ -92,10 +103,16 @@ void MemorySystem::advance_slices(uint32_t first, uint32_t last, Cycle end) {
   }
 }
 
+inline void MemorySystem::take_arrivals(uint32_t slice) {
+  for (const Arrival& arrival : arrivals_[slice]) slices_[slice].buffer.push_back(arrival);
+  arrivals_[slice].clear();
+}
+
 void MemorySystem::deliver_to_channel(uint32_t channel) {
   const uint32_t per_channel = spec_.address_map.slices_per_channel;
   for (uint32_t s = channel * per_channel; s < (channel + 1) * per_channel; ++s) {
     SlicePort& port = slices_[s];
+    take_arrivals(s);
     deliver(port, delivered_until_);
     RingQueue<L2Slice::Refusal>& refused = port.slice->refused();
     // Those before are of no more use; the last may go on.
@@ -151,7 +168,7 @@ void MemorySystem::advance_replies(Cycle end) {
           else if (++port.last_replies > width)
             ++port.last_reply, port.last_replies = 1;
           slice(from).reply_left(tick + credit_delay);
-          has_arrivals_[packet.output] = 1;
+          std::atomic_ref(has_arrivals_[packet.output]).store(1, std::memory_order_relaxed);
           port.replies.push_back({packet.address, packet.token, port.last_reply, packet.kind, packet.write});
           slot = packet.slot;
           ++network_counters_[slot][Counter::network_reply_packets];
@@ -210,7 +227,7 @@ inline void MemorySystem::take(uint32_t number, const MemoryRequest& r, Cycle at
 }
 
 void MemorySystem::take_requests(uint32_t number) {
-  if (!tlbs_.empty()) return translate(number);
+  if (!tlbs_.empty()) return translate(number, window_end_);
   Port& port = ports_[number];
   if (port.requests.empty()) return;
   for (const MemoryRequest& r : port.requests) take(number, r, r.cycle);
@@ -218,8 +235,8 @@ void MemorySystem::take_requests(uint32_t number) {
   has_sent_[number] = 1;
 }
 
-/// Takes the port's requests that have their translations in the window, and keeps the others.
-void MemorySystem::translate(uint32_t number) {
+/// Takes the port's requests that have their translations before core cycle `end`, and keeps the others.
+void MemorySystem::translate(uint32_t number, Cycle end) {
   Port& port = ports_[number];
   std::vector<Translating>& waiting = port.translating;
   const auto later = [](Cycle cycle, const Translating& t) { return cycle < t.ends; };
@@ -233,7 +250,7 @@ void MemorySystem::translate(uint32_t number) {
       port.missed.push_back(r);
   }
   port.requests.clear();
-  const auto last = std::lower_bound(waiting.begin(), waiting.end(), window_end_,
+  const auto last = std::lower_bound(waiting.begin(), waiting.end(), end,
                                      [](const Translating& t, Cycle cycle) { return t.ends < cycle; });
   if (last == waiting.begin()) return;
   for (auto t = waiting.begin(); t != last; ++t) take(number, t->request, t->ends);
@@ -241,9 +258,9 @@ void MemorySystem::translate(uint32_t number) {
   has_sent_[number] = 1;
 }
 
-/// The misses of all ports in this window, in the order of their cycles: each has its translation in a later
+/// The misses of all ports in the window that ends at `end`, in the order of their cycles: each has its translation in a later
 /// one.
-void MemorySystem::take_misses() {
+void MemorySystem::take_misses(Cycle end) {
   struct Miss {
     Cycle cycle;
     uint32_t port;
@@ -251,7 +268,7 @@ void MemorySystem::take_misses() {
   };
   std::vector<Miss> misses;
   for (uint32_t number = 0; number < ports_.size(); ++number) {
-    translate(number);  // of SMs that had nothing else to do
+    translate(number, end);  // of SMs that had nothing else to do
     for (const MemoryRequest& r : ports_[number].missed) misses.push_back({r.cycle, number, &r});
   }
   if (!misses.empty()) last_inserted_ = ~uint64_t{0};
@@ -288,16 +305,32 @@ void MemorySystem::known_in_tlbs(uint64_t address, uint64_t bytes) {
   }
 }
 
-void MemorySystem::advance_requests(Cycle end) {
-  if (!tlbs_.empty()) take_misses();
-  const uint64_t limit = core_to_network_.after(end - 1);
-  const uint64_t l2_end = core_to_l2_.after(end - 1);
-  const auto output_buffer = spec_.interconnect.output_buffer;
+void MemorySystem::notice_sent() {
   uint8_t *const first = has_sent_.data(), *const last = first + has_sent_.size();
   for (auto* sent = first; (sent = static_cast<uint8_t*>(std::memchr(sent, 1, last - sent)));) {
     request_network_.notice(static_cast<uint32_t>(sent - first));
     *sent = 0;
   }
+}
+
+void MemorySystem::advance_requests(Cycle end) {
+  for (uint32_t s = 0; s < slices_.size(); ++s) take_arrivals(s);
+  run_requests<false>(end);
+  delivered_until_ = core_to_l2_.after(end - 1);
+}
+
+void MemorySystem::advance_requests_beside(Cycle end) {
+  run_requests<true>(end);
+  beside_until_ = core_to_l2_.after(end - 1);
+}
+
+template <bool Beside>
+void MemorySystem::run_requests(Cycle end) {
+  if (!tlbs_.empty()) take_misses(end);
+  notice_sent();
+  const uint64_t limit = core_to_network_.after(end - 1);
+  const uint64_t l2_end = core_to_l2_.after(end - 1);
+  const auto output_buffer = spec_.interconnect.output_buffer;
   for (;;) {
     request_tick_ = std::min(limit, request_network_.next_tick(request_tick_));
     if (request_tick_ == limit) break;
@@ -308,28 +341,51 @@ void MemorySystem::advance_requests(Cycle end) {
     const uint64_t waited = request_network_.advance(
         tick,
         [&](uint32_t to) {
+          if (entry_busy_until_[to] > tick) return false;
+          if constexpr (Beside) return true;
           SlicePort& port = slices_[to];
-          if (port.busy_until > tick) return false;
           if (port.buffer.size() < output_buffer) return true;
           deliver(port, std::min(l2_end, network_to_l2_.at_or_after(tick)));
           return port.buffer.size() < output_buffer;
         },
         [&](uint32_t sm, const RequestPacket& packet) {
-          SlicePort& port = slices_[packet.output];
-          port.busy_until = tick + packet.flits;
-          Arrival& arrival = port.buffer.add();
-          arrival.l2_cycle = l2_cycle;
-          arrival.request = packet.request;
-          ++port.channel->arriving;
-          wake(*port.channel);
+          entry_busy_until_[packet.output] = tick + packet.flits;
+          if constexpr (Beside) {
+            arriving_beside_[packet.output].push_back({l2_cycle, packet.request});
+          } else {
+            SlicePort& port = slices_[packet.output];
+            Arrival& arrival = port.buffer.add();
+            arrival.l2_cycle = l2_cycle;
+            arrival.request = packet.request;
+            ++port.channel->arriving;
+            wake(*port.channel);
+          }
           ports_[sm].departures.push_back(left);
-          has_arrivals_[sm] = 1;
+          std::atomic_ref(has_arrivals_[sm]).store(1, std::memory_order_relaxed);
           slot = packet.request.slot;
           ++network_counters_[slot][Counter::network_request_packets];
         });
     network_counters_[slot][Counter::network_request_wait] += waited;
   }
-  delivered_until_ = l2_end;
+}
+
+bool MemorySystem::has_room_until(Cycle end) const {
+  const uint64_t most = core_to_network_.after(end - 1) - request_tick_;  // packets, one per cycle
+  for (uint32_t s = 0; s < slices_.size(); ++s)
+    if (slices_[s].buffer.size() + arrivals_[s].size() + most > spec_.interconnect.output_buffer) return false;
+  return true;
+}
+
+void MemorySystem::hand_over() {
+  for (uint32_t s = 0; s < slices_.size(); ++s) {
+    if (arriving_beside_[s].empty()) continue;
+    // The slice's channel has run, and has taken those of before.
+    arrivals_[s].swap(arriving_beside_[s]);
+    ChannelState& state = *slices_[s].channel;
+    state.arriving += static_cast<uint32_t>(arrivals_[s].size());
+    wake(state);
+  }
+  delivered_until_ = beside_until_;
 }
 
 /// Sectors of a line of the L2 that are in the same slice are looked up together; those of other devices are

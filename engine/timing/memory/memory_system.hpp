@@ -49,6 +49,8 @@ class MemorySystem {
 
   /// Longest window, in core cycles, in which no request can cause a reply due in the same window.
   Cycle look_ahead() const;
+  /// Core cycles after a request has reached a slice in which it is not looked up.
+  Cycle request_look_ahead() const;
 
   /// Finds the channels that something happens to before core cycle `end`. Returns how many.
   uint32_t find_running(Cycle end);
@@ -63,6 +65,14 @@ class MemorySystem {
   void take_requests(uint32_t number);
   /// Runs the request network up to core cycle `end`; appends to the ports' departures.
   void advance_requests(Cycle end);
+  /// The same while other threads run slices, and the replies, of the next window, which must end within
+  /// request_look_ahead() from where the request network is. What arrives waits for hand_over(). Only with
+  /// has_room_until().
+  void advance_requests_beside(Cycle end);
+  /// Whether every slice's buffer has room for all that the request network can move until core cycle `end`.
+  bool has_room_until(Cycle end) const;
+  /// Gives the slices what has arrived meanwhile.
+  void hand_over();
 
   /// Of an SM, or of a shared instruction cache.
   MemoryPort& port(uint32_t number) { return ports_[number]; }
@@ -144,7 +154,6 @@ class MemorySystem {
   struct alignas(64) SlicePort {
     L2Slice* slice = nullptr;
     ChannelState* channel = nullptr;
-    uint64_t busy_until = 0;    // network cycle, with packets of several flits
     uint64_t next_arrival = 0;  // L2 cycle after the last packet taken
     RingQueue<Arrival> buffer{};
   };
@@ -171,10 +180,14 @@ class MemorySystem {
   template <typename Use>
   void for_each_part(uint64_t line, uint32_t sectors, Use use) const;
   void wake(ChannelState& state);
+  void take_arrivals(uint32_t slice);
+  void notice_sent();
+  template <bool Beside>
+  void run_requests(Cycle end);
   Tlb& tlb_of(uint32_t port) { return tlbs_[port % tlbs_.size()]; }
   void take(uint32_t number, const MemoryRequest& request, Cycle at);
-  void translate(uint32_t number);
-  void take_misses();
+  void translate(uint32_t number, Cycle end);
+  void take_misses(Cycle end);
   void known_in_tlbs(uint64_t address, uint64_t bytes);
   void exchange_far_messages();
   void deliver(SlicePort& port, uint64_t l2_end);
@@ -202,6 +215,10 @@ class MemorySystem {
   std::array<uint32_t, 2> packet_flits_;
   uint64_t request_tick_ = 0, reply_tick_ = 0;  // next interconnect cycle of each direction
   uint64_t delivered_until_ = 0;  // L2 cycle before which packets reach the slices before these go on
+  std::vector<uint64_t> entry_busy_until_;  // by slice: network cycle, with packets of several flits
+  // Packets for slices that arrived beside them, by slice, until and after hand_over().
+  std::vector<std::vector<Arrival>> arriving_beside_, arrivals_;
+  uint64_t beside_until_ = 0;  // L2 cycle before which the former have come
   std::vector<Counters> network_counters_;  // per launch slot
   std::vector<Cycle> counted_since_;        // likewise
   std::vector<AccessWindow> windows_;       // likewise
