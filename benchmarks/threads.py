@@ -40,7 +40,9 @@ def seconds(trace: Path, gpu: str, threads: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 16, 64])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--gpus", nargs="+", default=GPUS)

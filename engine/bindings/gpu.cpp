@@ -139,8 +139,8 @@ void bind_gpu(nb::module_& m) {
   nb::class_<GpuHandle>(m, "Gpu", "A GPU with a queue of launches and transfers.")
       .def(
           "__init__",
-          [](GpuHandle* self, NativeSpec spec, uint32_t threads, uint64_t window,
-             uint64_t timeline_interval, bool rehearses) {
+          [](GpuHandle* self, NativeSpec spec, uint32_t threads, uint64_t window, uint64_t timeline_interval,
+             bool rehearses) {
             simt::GpuOptions options;
             options.threads = threads;
             options.window = window;
@@ -155,8 +155,10 @@ void bind_gpu(nb::module_& m) {
             const simt::Rehearsal& r = self.gpu.rehearsal();
             return std::tuple(r.tasks, r.threads, r.clock);
           },
-          "With `rehearses`, one thread runs what `threads` of them would. Processor seconds of the tasks that can "
-          "run on different threads, what they would take there, and those of the timing, which the others leave "
+          "With `rehearses`, one thread runs what `threads` of them would. Processor seconds of the tasks "
+          "that can "
+          "run on different threads, what they would take there, and those of the timing, which the others "
+          "leave "
           "out.")
       .def(
           "copy_from_host",

@@ -112,9 +112,7 @@ def test_tlbs_that_are_too_small_miss_the_same_way(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("output_buffer", [2, 40, 512])
 @pytest.mark.parametrize("gpu", ["a100", "qv100-accelsim"])
-def test_requests_that_run_beside_slices_change_nothing(
-    gpu: str, output_buffer: int, tmp_path: Path
-) -> None:
+def test_requests_that_run_beside_slices_change_nothing(gpu: str, output_buffer: int, tmp_path: Path) -> None:
     """Slices whose buffers are never, sometimes and always nearly full; copies to the L2 between launches."""
 
     def body(w: Warp) -> None:

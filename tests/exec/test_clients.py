@@ -30,8 +30,8 @@ CLIENTS = {  # requirements on the interpreter, and what to install for them
     ),
     "triton_autotune": ("import triton, cuda.bindings.driver", "triton cuda-python"),
     "cupy_arrays": (
-        "from importlib.metadata import version; assert version('cupy-cuda12x').startswith('12.')",
-        "cupy-cuda12x==12.3.0, in an environment of its own (docs/exec.md)",
+        "from importlib.metadata import version; version('cupy-cuda12x')",
+        "cupy-cuda12x, in an environment of its own (docs/exec.md)",
     ),
 }
 FATBINARY = r"""#!/bin/sh
@@ -138,21 +138,6 @@ def test_clang(name: str, clang: list[str], tmp_path: Path) -> None:
     succeeds(run("--functional", "--", program))
     if name == "vector_add":
         succeeds(run(*SMALL, "--", program, "timed"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["std::exit(1)", "std::abort()"])
-def test_an_embedded_runtime_is_named(ending: str, toolkit: Path, tmp_path: Path) -> None:
-    source = tmp_path / "static.cu"
-    body = f"int* p; if (cudaMalloc(&p, 4) == cudaErrorNotSupported) {ending};"
-    source.write_text(f"#include <cstdlib>\nint main() {{ {body} }}\n")
-    program = tmp_path / "static"
-    command = [toolkit / "bin" / "nvcc", "-cudart", "static", f"-L{toolkit / 'lib'}", source, "-o", program]
-    subprocess.run(command, check=True, capture_output=True)
-    done = run("--functional", "--", program)
-    assert done.returncode != 0
-    assert f"simt: {program} asked for NVIDIA's private tables" in done.stderr
-    assert "nvcc -cudart shared" in done.stderr
 
 
 @pytest.mark.slow

@@ -38,23 +38,33 @@ TIMED = (
 )
 
 
-@pytest.fixture(scope="session")
-def compiled(toolkit: Path, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles a program once, and returns its path."""
-    libraries = tmp_path_factory.mktemp("libraries")
-    (libraries / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
+def compiler(toolkit: Path, made_once: MadeOnce, runtime: str, libraries: Path) -> Compile:
+    """Compiles a program once, with the CUDA runtime "shared" or "static", and returns its path."""
 
     def make(name: str) -> Path:
         def compile(program: Path) -> None:
-            command = [str(toolkit / "bin" / "nvcc"), "-cudart", "shared", f"-L{libraries}", f"{name}.cu"]
+            command = [str(toolkit / "bin" / "nvcc"), "-cudart", runtime, f"-L{libraries}", f"{name}.cu"]
             command += ["-gencode", "arch=compute_90,code=compute_90", "-o", str(program)]
             command += OPTIONS.get(name, ())
             done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
 
-        return made_once(f"programs/{name}", compile)
+        return made_once(f"programs/{runtime}/{name}", compile)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def compiled(toolkit: Path, made_once: MadeOnce, tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    libraries = tmp_path_factory.mktemp("libraries")
+    (libraries / "libcudart.so").symlink_to(toolkit / "lib" / "libcudart.so.13")
+    return compiler(toolkit, made_once, "shared", libraries)
+
+
+@pytest.fixture(scope="session")
+def statically_linked(toolkit: Path, made_once: MadeOnce) -> Compile:
+    """As nvcc does unless it is told otherwise."""
+    return compiler(toolkit, made_once, "static", toolkit / "lib")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -64,8 +74,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_values(name: str, compiled) -> None:
-    done = run("--functional", "--", str(compiled(name)))
+def test_values(name: str, statically_linked) -> None:
+    done = run("--functional", "--", str(statically_linked(name)))
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("ok\n")
 

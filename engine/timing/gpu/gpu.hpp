@@ -43,8 +43,8 @@ struct GpuOptions {
 /// Time advances in windows. In each, the L2 slices and DRAM run from its beginning to its end, then the
 /// replies, then each SM independently, then the requests; CTAs are dispatched between windows, with an
 /// explicit latency. No component sees events of another from the same window, so neither the window's length
-/// nor the number of threads affects results. With several threads, the requests of a window can wait, and run
-/// beside the next one's slices.
+/// nor the number of threads affects results. With several threads, the requests of a window can wait, and
+/// run beside the next one's slices.
 class Gpu : private SampledMachine {
  public:
   Gpu(const Spec& spec, const GpuOptions& options);

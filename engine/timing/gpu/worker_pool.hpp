@@ -11,9 +11,10 @@ namespace simt {
 
 /// Processor seconds of a pool that rehearses.
 struct Rehearsal {
-  double tasks = 0;    ///< of all tasks, one after the other
-  double threads = 0;  ///< what they would take on the pool's threads, if each took the next task when it is free
-  double clock = 0;    ///< of the timing itself, which the others leave out
+  double tasks = 0;  ///< of all tasks, one after the other
+  double threads =
+      0;  ///< what they would take on the pool's threads, if each took the next task when it is free
+  double clock = 0;  ///< of the timing itself, which the others leave out
 };
 
 /// Runs numbered, independent tasks on a fixed set of threads, including the caller's. Results do not depend

@@ -258,8 +258,8 @@ void MemorySystem::translate(uint32_t number, Cycle end) {
   has_sent_[number] = 1;
 }
 
-/// The misses of all ports in the window that ends at `end`, in the order of their cycles: each has its translation in a later
-/// one.
+/// The misses of all ports in the window that ends at `end`, in the order of their cycles: each has its
+/// translation in a later one.
 void MemorySystem::take_misses(Cycle end) {
   struct Miss {
     Cycle cycle;
@@ -372,7 +372,8 @@ void MemorySystem::run_requests(Cycle end) {
 bool MemorySystem::has_room_until(Cycle end) const {
   const uint64_t most = core_to_network_.after(end - 1) - request_tick_;  // packets, one per cycle
   for (uint32_t s = 0; s < slices_.size(); ++s)
-    if (slices_[s].buffer.size() + arrivals_[s].size() + most > spec_.interconnect.output_buffer) return false;
+    if (slices_[s].buffer.size() + arrivals_[s].size() + most > spec_.interconnect.output_buffer)
+      return false;
   return true;
 }
 

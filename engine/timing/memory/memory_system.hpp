@@ -218,7 +218,7 @@ class MemorySystem {
   std::vector<uint64_t> entry_busy_until_;  // by slice: network cycle, with packets of several flits
   // Packets for slices that arrived beside them, by slice, until and after hand_over().
   std::vector<std::vector<Arrival>> arriving_beside_, arrivals_;
-  uint64_t beside_until_ = 0;  // L2 cycle before which the former have come
+  uint64_t beside_until_ = 0;               // L2 cycle before which the former have come
   std::vector<Counters> network_counters_;  // per launch slot
   std::vector<Cycle> counted_since_;        // likewise
   std::vector<AccessWindow> windows_;       // likewise

@@ -22,7 +22,7 @@ from simt.run.record import require_place
 
 EXAMPLES = """\b
 Examples:
-  simt exec -- ./program --size 1024         compiled by nvcc, with -cudart shared
+  simt exec -- ./program --size 1024         compiled by nvcc
   simt exec --gpu a100 -- python train.py    Python: cuda-python, Numba, Triton
   simt exec --functional -- ./program        values only: about a thousand times as fast
   simt exec --output out -- ./program        then: simt report out
@@ -59,9 +59,8 @@ def exec_(
 ) -> None:
     """Run an unmodified CUDA program without a GPU: its values, cycles, and where the cycles go.
 
-    The program loads simt's libcuda and libcudart in place of NVIDIA's. Its kernels must be present as PTX,
-    or as machine code that the GPU executes, and the CUDA runtime as a shared library: nvcc -cudart shared
-    -gencode arch=compute_80,code=compute_80.
+    Its calls go to simt's libcuda and libcudart in place of NVIDIA's. Its kernels must be present as PTX
+    (nvcc -gencode arch=compute_80,code=compute_80), or as machine code that the GPU executes.
     """
     values = record_options.read(options, sample_set, energies, full)
     values["progress"] = not quiet and sys.stderr.isatty()

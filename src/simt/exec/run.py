@@ -33,6 +33,8 @@ _SETTINGS = {
     "TRITON_DEFAULT_BACKEND": "nvidia",  # Triton: does not look for AMD's, for which it loads PyTorch
 }
 """Variables that a program's environment has by default: settings that clients document."""
+_REDIRECT = "libcuda_redirect.so"
+_ANY_ORDER = "verify_asan_link_order=0"
 _SOCKET = "socket"
 _MOST_SOCKET_NAME = 107
 """Bytes of the path of a socket, without the zero that ends it: `sun_path` of unix(7)."""
@@ -83,8 +85,8 @@ def libraries() -> Path:
 def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Finished:
     """Runs a program that uses CUDA, and returns when it has ended.
 
-    command: the program and its arguments. Its CUDA runtime must be a shared library (nvcc -cudart shared),
-        or it must use the driver API; its modules must contain PTX.
+    command: the program and its arguments. It uses the CUDA runtime, as a shared library or as a part of its own
+        files, which must have their symbols then; or the driver API.
     {options}
 
     `timeout` counts from the start of the program, whatever it is doing. Results of further devices and
@@ -135,6 +137,9 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
         others = inherited.get("LD_LIBRARY_PATH")
         inherited |= {
             "LD_LIBRARY_PATH": f"{folder}:{others}" if others else str(folder),
+            "LD_PRELOAD": _first(folder / _REDIRECT, inherited.get("LD_PRELOAD")),
+            # AddressSanitizer refuses any library that is loaded before its own.
+            "ASAN_OPTIONS": ":".join(filter(None, (inherited.get("ASAN_OPTIONS"), _ANY_ORDER))),
             "SIMT_EXEC_SOCKET": str(place),
             "SIMT_EXEC_DEVICES": str(len(gpus)),
             "TRITON_LIBCUDA_PATH": str(folder),
@@ -186,6 +191,13 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
         results = *server.results, *torch.results(places)
         findings = *_of_program(command, server.findings), *torch.findings()
     return Finished(status or int(bool(server.lacking)), results, stopped, findings)
+
+
+def _first(library: Path, others: str | None) -> str:
+    """LD_PRELOAD with a library at its beginning: without its directory, which is on LD_LIBRARY_PATH, if that has
+    characters that end a name there."""
+    name = library.name if any(c in ": " for c in str(library)) else str(library)
+    return f"{name}:{others}" if others else name
 
 
 def _of_program(command: Sequence[str | os.PathLike[str]], findings: list[Finding]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""CuPy 12 for CUDA 12: elementwise kernels, reductions, kernels of one's own, sort, scan, streams."""
+"""CuPy for CUDA 12: elementwise kernels, reductions, kernels of one's own, sort, scan, streams."""
 
 import sys
 
