@@ -200,10 +200,14 @@ void run_bit_product(Context& c, const Op& op) {
 uint32_t chunk_of(Type a) {
   return a == Type::TF32 ? 2 : element_bits(a) < 8 ? 8 : 4;
 }
-}  // namespace
-
+/// Lanes in each group of four that provide metadata.
 uint32_t lanes_with_metadata(Type a, uint32_t k) {
   return k / chunk_of(a) / 4;
+}
+}  // namespace
+
+uint32_t sparsity_selectors(Type a, uint32_t k) {
+  return 4 / lanes_with_metadata(a, k);
 }
 
 BoundProduct bind_product(RegisterProduct product) {

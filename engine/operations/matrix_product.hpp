@@ -253,8 +253,8 @@ struct Sparsity {
   uint32_t first_lane = 0;       ///< first lane, in each group of four, that provides metadata
 };
 
-/// Lanes in each group of four that provide metadata.
-uint32_t lanes_with_metadata(ptx::Type a, uint32_t k);
+/// How many sparsity selectors there are.
+uint32_t sparsity_selectors(ptx::Type a, uint32_t k);
 /// selector: which lanes of each group of four provide the metadata.
 Sparsity sparsity_of(ptx::Type a, Place metadata, uint32_t k, uint32_t selector);
 

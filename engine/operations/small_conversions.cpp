@@ -1,5 +1,6 @@
 #include "operations/small_conversions.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +12,7 @@ namespace {
 
 template <class F>
 constexpr uint32_t pair_shift = F::bits == 4 ? 4 : 8;
+constexpr uint32_t scales_of_one = 0x7f7f;
 
 template <class F>
 void run_to_small(Context& c, const Op& op) {
@@ -48,11 +50,37 @@ void run_to_bf16(Context& c, const Op& op) {
   const auto both = [=](uint32_t pair, uint32_t scales) {
     return half(pair >> pair_shift<F>, scales >> 8 & 0xff) << 16 | half(pair, scales & 0xff);
   };
-  constexpr uint32_t ones = 0x7f7f;
   if (op.b == place::none)
-    map_lanes<uint32_t, uint32_t>(c, op.destination, [=](uint32_t pair) { return both(pair, ones); }, op.a);
+    map_lanes<uint32_t, uint32_t>(
+        c, op.destination, [=](uint32_t pair) { return both(pair, scales_of_one); }, op.a);
   else
     map_lanes<uint32_t, uint32_t, uint32_t>(c, op.destination, both, op.a, op.b);
+}
+
+/// NaN becomes the largest number. PTX gives -2 as the largest negative one; that large negative numbers
+/// become it, and not -127/64, is assumed.
+uint32_t fixed_code(float v, uint32_t scale) {
+  constexpr uint32_t nan = 0xff;
+  constexpr double least = -128, most = 127, places = 6;
+  if (std::isnan(v) || scale == nan) return static_cast<uint32_t>(most);
+  const double units =
+      std::ldexp(static_cast<double>(v), static_cast<int>(places) + 127 - static_cast<int>(scale));
+  return static_cast<uint32_t>(static_cast<int>(std::clamp(std::nearbyint(units), least, most))) & 0xff;
+}
+void run_to_fixed(Context& c, const Op& op) {
+  const bool relu = op.immediate & 1;
+  const auto both = [=](float upper, float lower, uint32_t scales) {
+    const auto code = [relu](float v, uint32_t scale) {
+      return fixed_code(relu && v <= 0 ? 0.0f : v, scale);
+    };
+    return code(upper, scales >> 8 & 0xff) << 8 | code(lower, scales & 0xff);
+  };
+  if (op.c == place::none)
+    map_lanes<uint32_t, float, float>(
+        c, op.destination, [=](float upper, float lower) { return both(upper, lower, scales_of_one); }, op.a,
+        op.b);
+  else
+    map_lanes<uint32_t, float, float, uint32_t>(c, op.destination, both, op.a, op.b, op.c);
 }
 
 template <bool bfloat>
@@ -125,6 +153,8 @@ Handler small_conversion(const SmallConversion& x) {
     if (x.from == "bf16x2") return x.up ? run_to_scale_of_bf16<true> : run_to_scale_of_bf16<false>;
     return nullptr;
   }
+  if (x.to == "s2f6x2") return x.from == "f32" ? run_to_fixed : nullptr;
+  if (x.from == "s2f6x2") return x.to == "bf16x2" ? run_to_bf16<S2f6> : nullptr;
   if (x.from == "ue8m0x2") return x.to == "bf16x2" ? run_from_scale : nullptr;
   if (x.to == "bf16x2" && x.from == "e4m3x2") return run_to_bf16<E4m3>;
   if (x.to == "bf16x2" && x.from == "e5m2x2") return run_to_bf16<E5m2>;

@@ -3,12 +3,13 @@
 
 #include "machine/context.hpp"
 
-/// Conversions of pairs of numbers of 4 and 6 bits, of scale factors (ue8m0), and to bf16 with scale factors.
+/// Conversions of pairs of numbers of 4 and 6 bits, of fixed-point numbers (s2f6), of scale factors (ue8m0),
+/// and to bf16 with scale factors.
 namespace simt::functional {
 
 /// Op::a is the upper number, or both; Op::b the lower one, or of a conversion to bf16 the pair of scale
-/// factors, if there is one. Op::immediate is 1 for .relu, plus 2 for .satfinite of bf16; of scale factors it
-/// is 1 for .satfinite.
+/// factors, if there is one; Op::c that of a conversion to s2f6. Op::immediate is 1 for .relu, plus 2 for
+/// .satfinite of bf16; of scale factors it is 1 for .satfinite.
 struct SmallConversion {
   std::string_view to, from;
   bool up = false;  ///< scale factors are rounded up, not down

@@ -20,6 +20,10 @@ using E5m2 = SmallFormat<5, 2, 15, SmallSpecials::Ieee>;
 using E2m3 = SmallFormat<2, 3, 1, SmallSpecials::None>;
 using E3m2 = SmallFormat<3, 2, 3, SmallSpecials::None>;
 using E2m1 = SmallFormat<2, 1, 1, SmallSpecials::None>;
+/// A signed integer of 8 bits, in units of 2^-6.
+struct S2f6 {
+  static constexpr uint32_t bits = 8;
+};
 
 /// The codes of a format's limits, as nearest_code takes them. Without NaN and infinities, the largest number
 /// stands for them.
@@ -50,6 +54,11 @@ constexpr float decoded_small_float(uint32_t code) {
     v = significand * std::bit_cast<float>(static_cast<uint32_t>(e + 127) << 23);
   }
   return negative ? -v : v;
+}
+
+template <>
+constexpr float decoded_small_float<S2f6>(uint32_t code) {
+  return static_cast<float>(static_cast<int8_t>(code)) / 64;
 }
 
 template <class F>

@@ -136,7 +136,7 @@ void decode_sparsity(const Detail5& d, uint32_t word, Instruction& i) {
   i.selector = word & 3;
   if (i.selector > (i.kind == Kind::F16 || i.kind == Kind::Tf32 ? 1 : 0))
     illegal("the instruction descriptor has the sparsity selector " + std::to_string(i.selector) +
-            "; .kind::f16 and .kind::tf32 have 0 and 1 here, the others 0");
+            "; .kind::f16 and .kind::tf32 have 0 and 1, the others 0");
 }
 
 void decode_scales(const Detail5& d, uint32_t word, Instruction& i) {

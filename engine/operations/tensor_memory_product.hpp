@@ -30,7 +30,7 @@ struct TensorMemoryProductDetail : Detail {
 };
 
 /// For each lane, as each thread issues a product of its own. Throws Fault for a descriptor that PTX does not
-/// allow, and for what is not executed (sparsity selectors other than 0 and 1).
+/// allow.
 void run_tensor_memory_product(Context& c, const Op& op);
 
 }  // namespace simt::functional

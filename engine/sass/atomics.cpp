@@ -71,8 +71,10 @@ void translate_atomic(Translation& t) {
   const AtomicOperation operation = casts    ? AtomicOperation::Cas
                                     : counts ? AtomicOperation::Add
                                              : static_cast<AtomicOperation>(named);
-  const auto [type, elements] = take_value(t);
+  auto [type, elements] = take_value(t);
   const functional::AtomicHandlers handlers = functional::atomic_handlers(operation, type);
+  // Minima and maxima of halves are those of PTX's vectors.
+  if (!elements && !shared && !handlers.run && handlers.run_vector) elements = 1;
   const Handler run = casts      ? functional::compare_and_tell_handler(ptx::bytes(type))
                       : elements ? handlers.run_vector
                                  : handlers.run;

@@ -237,24 +237,26 @@ void convert_f8(Translation& t, const Conversion& conversion, Packing packing) {
 struct PairFormat {
   std::string_view code, name;
 };
-constexpr PairFormat pair_formats[] = {{"E2M1", "e2m1x2"}, {"E2M3", "e2m3x2"}, {"E3M2", "e3m2x2"},
-                                       {"E8", "ue8m0x2"},  {"E4M3", "e4m3x2"}, {"E5M2", "e5m2x2"},
-                                       {"BF16", "bf16x2"}, {"F16", "f16x2"},   {"F32", "f32"}};
+constexpr PairFormat pair_formats[] = {
+    {"E2M1", "e2m1x2"}, {"E2M3", "e2m3x2"}, {"E3M2", "e3m2x2"}, {"E8", "ue8m0x2"}, {"E4M3", "e4m3x2"},
+    {"E5M2", "e5m2x2"}, {"BF16", "bf16x2"}, {"F16", "f16x2"},   {"F32", "f32"},    {"S2_6", "s2f6x2"}};
 
-/// Whether a conversion is of 4 or 6 bits, of scale factors, or between f8 and bf16.
+/// Whether a conversion is of 4 or 6 bits, of fixed-point numbers, of scale factors, or between f8 and bf16.
 bool is_small(const Translation& t) {
   const auto has = [&](std::string_view name) { return t.has(name); };
-  return has("E2M1") || has("E2M3") || has("E3M2") || has("E8") ||
+  return has("E2M1") || has("E2M3") || has("E3M2") || has("E8") || has("S2_6") ||
          (has("BF16") && (has("E4M3") || has("E5M2")));
 }
 
 /// F2FP[.SATFINITE][.RELU].small.F32.PACK_AB_MERGE_C[.rounding] d, a, b, c; .small.F16.UNPACK_B_MERGE_C d, a,
-/// c; .half.small.UNPACK_B d, a [, s]: s is the pair of scale factors.
+/// c; .half.small.UNPACK_B d, a [, s]: s is the pair of scale factors. To fixed-point numbers (S2_6), the
+/// upper half of c holds these.
 void convert_small(Translation& t, bool relu) {
   const bool finite = t.take("SATFINITE");
   std::string_view names[2];
   for (std::string_view& name : names) {
-    const int index = t.take_next_of({"E2M1", "E2M3", "E3M2", "E8", "E4M3", "E5M2", "BF16", "F16", "F32"});
+    const int index =
+        t.take_next_of({"E2M1", "E2M3", "E3M2", "E8", "E4M3", "E5M2", "BF16", "F16", "F32", "S2_6"});
     if (index < 0) t.unsupported("its types");
     name = pair_formats[index].name;
   }
@@ -262,6 +264,7 @@ void convert_small(Translation& t, bool relu) {
   const int rounding = t.take_one_of({"RN", "RZ", "RP"}, 0);
   functional::SmallConversion conversion{names[0], names[1]};
   const bool scales = conversion.to == "ue8m0x2", to_bf16 = form == 2 && conversion.to == "bf16x2";
+  const bool to_fixed = conversion.to == "s2f6x2";
   if (form < 0 || (rounding != 0) != scales) t.unsupported("this form");
   conversion.up = rounding == 2;
   const Place to = t.destination(0);
@@ -289,6 +292,14 @@ void convert_small(Translation& t, bool relu) {
   // known.
   const bool byte = conversion.to == "e2m1x2";
   if (byte && form == 1 && !t.operand(2).is_zero()) t.unsupported("an operand to merge");
+  Place factors = place::none;
+  if (to_fixed) {
+    factors = t.scratch(1);
+    Op& op = t.emit(run_part);
+    op.destination = factors;
+    op.a = upper;
+    t.detail<PartDetail>().shift = 16;
+  }
   const Place pair = merges ? t.scratch(1) : to;
   if (conversion.to == "e4m3x2" || conversion.to == "e5m2x2") {
     Conversion f8{conversion.to == "e4m3x2" ? Type::E4M3x2 : Type::E5M2x2, Type::F32, {}};
@@ -302,6 +313,7 @@ void convert_small(Translation& t, bool relu) {
     op.destination = pair;
     op.a = a;
     op.b = b;
+    op.c = factors;
     op.immediate = scales ? finite : relu + (to_bf16 && finite ? 2 : 0);
   }
   if (merges) pack(t, to, upper, pair, byte ? 8 : 16);

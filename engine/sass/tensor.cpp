@@ -62,9 +62,13 @@ void take_registers(Translation& t, RegisterProduct& product) {
   product.a = sources(t, 1, functional::tile_count(types.a, shape.m, shape.k / (sparse ? 2 : 1)));
   product.b = sources(t, 2, functional::tile_count(types.b, shape.n, shape.k));
   product.c = sources(t, 3, of_c);
-  if (sparse)
-    product.sparsity =
-        functional::sparsity_of(types.a, t.source(4), shape.k, static_cast<uint32_t>(t.integer(5)));
+  if (!sparse) return;
+  const int64_t selector = t.integer(5), selectors = functional::sparsity_selectors(types.a, shape.k);
+  // ptxas makes machine code of some that PTX does not have.
+  if (selector < 0 || selector >= selectors)
+    t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
+                  std::to_string(selectors));
+  product.sparsity = functional::sparsity_of(types.a, t.source(4), shape.k, static_cast<uint32_t>(selector));
 }
 
 /// Types of A and B with 4 to 8 bits.

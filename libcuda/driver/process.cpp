@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -38,6 +39,17 @@ void map_memory(Device& device) {
   }
 }
 
+/// Deletes what a thread has when it ends, but not for the first thread: destructors of a program's static
+/// objects run after those of its variables, and may still call.
+struct Ending {
+  Thread** current;
+  ~Ending() {
+    if (syscall(SYS_gettid) == getpid()) return;
+    delete *current;
+    *current = nullptr;
+  }
+};
+
 }  // namespace
 
 void say(const std::string& text) {
@@ -69,8 +81,12 @@ Process& Process::get() {
 }
 
 Thread& Thread::get() {
-  thread_local Thread thread;
-  return thread;
+  thread_local Thread* current = nullptr;
+  if (!current) {
+    current = new Thread;
+    thread_local const Ending ending{&current};
+  }
+  return *current;
 }
 
 Device& Process::device(CUdevice ordinal) {

@@ -66,4 +66,5 @@ def test_a_form_becomes_an_instruction() -> None:
 def test_a_refusal_gives_the_reason() -> None:
     memory = _engine.functional.DeviceMemory(1 << 20)
     assert coverage.refusal("add.u32 %r0, %r1, %r2;", memory) is None
-    assert "s2f6x2" in (coverage.refusal("cvt.rn.bf16x2.s2f6x2 %r0, %h0;", memory) or "")
+    multi_sample = coverage.instruction("tex.2dms.v4.f32.s32 4xr,[l,<r,r,r,r>]")
+    assert "multi-sample" in (coverage.refusal(multi_sample, memory) or "")

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
         "registered",
         "large_copies",
         "handles",
+        "static_objects",
     ],
 )
 def test_program_passes(compiled: Callable[[str], Path], name: str) -> None:

@@ -12,7 +12,9 @@ import pytest
 import simt
 from simt import _engine
 from simt.cuda import PtxModule
+from simt.cuda.ptxas import can_assemble
 from simt.errors import PtxError
+from simt.sass.disassembler import is_installed
 from support.ptx import CODE, HEADER, Device
 
 U32, S32, U64, S64 = np.uint32, np.int32, np.uint64, np.int64
@@ -244,6 +246,8 @@ def test_128_bits() -> None:
         ("add.v2.f32", F32, 2, False),
         ("add.v4.f32", F32, 4, False),
         ("add.noftz.v2.f16", F16, 2, False),
+        ("min.noftz.v2.f16", F16, 2, False),
+        ("max.noftz.v2.bf16", BF16, 2, False),
         ("max.noftz.v4.f16", F16, 4, False),
         ("min.noftz.v8.bf16", BF16, 8, False),
         ("add.noftz.v2.f16x2", F16, 4, True),
@@ -253,7 +257,10 @@ def test_128_bits() -> None:
     ],
 )
 @pytest.mark.parametrize("returns", [True, False])
-def test_vectors(operation: str, dtype: Any, count: int, packed: bool, returns: bool) -> None:
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+def test_vectors(operation: str, dtype: Any, count: int, packed: bool, returns: bool, code: str) -> None:
+    if code == "sass" and not (can_assemble("sm_90") and is_installed()):
+        pytest.skip("ptxas or nvdisasm is not installed: pip install 'simt[cuda]'")
     total = count * np.dtype(dtype).itemsize
     element = 4 if packed else np.dtype(dtype).itemsize
     registers = total // element
@@ -291,7 +298,7 @@ def test_vectors(operation: str, dtype: Any, count: int, packed: bool, returns: 
             for k in range(count):
                 expected[index[i], k] = f(expected[index[i], k], b[i, k])
     out = np.zeros_like(b)
-    Device(text).run("k", memory, index, b, out)
+    Device(text, code=code).run("k", memory, index, b, out)
     assert same(memory, expected)
     assert same(out, old) if returns else not out.view(np.uint8).any()
 

@@ -191,6 +191,96 @@ def test_scale_factors_of_bf16(rounding: str, code: str) -> None:
     assert found[0] == 127 | (127 + (rounding == "rp")) << 8
 
 
+# --- fixed-point numbers ----------------------------------------------------------------------------------
+
+
+def fixed(v: float, scale: int, relu: bool) -> int:
+    """The code of v / 2^(scale - 127) in units of 1/64: nearest, of two the even one; NaN is the largest."""
+    if np.isnan(v) or scale == 255:
+        return 127
+    if relu and v <= 0:
+        return 0
+    if np.isinf(v):
+        return 127 if v > 0 else 0x80
+    units = round(Fraction(float(v)) / Fraction(2) ** (scale - 127) * 64)
+    return max(-128, min(127, units)) & 0xFF
+
+
+def numbers_to_fix(type_: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All codes, what lies half between them, the limits, and others, as the type has them; scale factors."""
+    rng = np.random.default_rng(15)
+    halves = np.arange(-260, 260) / 128
+    special = [0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 3.38e38, -3.38e38, 1e-40, -1e-40, 2.0**-133, -2.0]
+    special += [1.984375, 1.9921875, 1.9765625, -1.984375, -1.9921875, -2.0078125, -2.015625, 0.0078125]
+    rest = rng.standard_normal(1000) * 2.0 ** rng.integers(-12, 12, 1000)
+    unscaled = np.concatenate([halves, special, rest]).astype(type_)
+    few = np.array([0, 1, 60, 120, 126, 127, 128, 134, 190, 254, 255])
+    scales = np.concatenate([np.full(len(unscaled), 127), rng.choice(few, 2 * len(unscaled))])
+    near = rng.random(len(scales)) < 0.7  # of these the result is in range
+    values = np.tile(unscaled.astype(np.float64), 3)
+    values[near] = np.ldexp(values[near], scales[near] - 127)
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(type_), scales
+
+
+@pytest.mark.parametrize("target", ["100a", "121a"])
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("source", ["f32", "bf16x2"])
+def test_fixed_point_numbers(source: str, scaled: bool, relu: str, target: str, code: str) -> None:
+    """Down to -2 and up to 127/64. That -2, not -127/64, is what saturates below, PTX does not say."""
+    values, scales = numbers_to_fix(np.float32 if source == "f32" else BF16)
+    values, scales = values.reshape(-1, 2), scales.reshape(-1, 2)
+    factors = (scales[:, 0] | scales[:, 1] << 8).astype(np.uint16)
+    name, operand = (".scaled::n2::ue8m0", ", %i0") if scaled else ("", "")
+    body = f"cvt.rn.satfinite{relu}{name}.s2f6x2.{source} %e, "
+    if source == "f32":
+        inputs = [np.ascontiguousarray(values[:, k]).view(np.uint32) for k in (1, 0)]
+        body += "%i1, %i2"
+    else:
+        inputs = [np.ascontiguousarray(values).view(np.uint32)[:, 0]]
+        body += "%i1"
+    body += f"{operand}; cvt.u32.u16 %o, %e;"
+    found = newest(body, factors, *inputs, code=code, registers=".reg .b16 %e;", target=target)
+    for k, word in enumerate(found):
+        low, high = (
+            fixed(float(values[k, part]), int(scales[k, part]) if scaled else 127, bool(relu))
+            for part in (0, 1)
+        )
+        assert int(word) == high << 8 | low, (k, values[k], scales[k])
+
+
+@pytest.mark.parametrize("target", ["100a", "121a"])
+@pytest.mark.parametrize("form", ["", ".relu", ".satfinite", ".satfinite.relu"])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_fixed_point_numbers_as_bf16(scaled: bool, form: str, target: str, code: str) -> None:
+    """Every code, and scale factors. All are exact, but -2 times 2^127."""
+    codes = np.tile(np.arange(256), 8).reshape(-1, 2)
+    scales = np.repeat([127, 0, 1, 100, 126, 128, 254, 255], 256).reshape(-1, 2)
+    scales[::3, 0] = 130
+    pairs = (codes[:, 0] | codes[:, 1] << 8).astype(np.uint16)
+    factors = (scales[:, 0] | scales[:, 1] << 8).astype(np.uint16)
+    name, operand = (".scaled::n2::ue8m0", ", %i1") if scaled else ("", "")
+    body = f"cvt.rn{form}{name}.bf16x2.s2f6x2 %o, %i0{operand};"
+    found = newest(body, pairs, factors, code=code, target=target)
+    for k, word in enumerate(found):
+        for part in (0, 1):
+            half = int(word) >> 16 * part & 0xFFFF
+            scale = int(scales[k, part]) if scaled else 127
+            if scale == 255:
+                assert half == 0x7FFF
+                continue
+            value = Fraction(int(np.int8(codes[k, part].astype(np.uint8)))) / 64
+            if "relu" in form:
+                value = max(value, Fraction(0))
+            value *= Fraction(2) ** (scale - 127)
+            if value == -(Fraction(2) ** 128):
+                assert half == (0xFF7F if "satfinite" in form else 0xFF80)
+            else:
+                assert Fraction(float(np.array(half, np.uint16).view(BF16))) == value, (k, part)
+                assert value != 0 or half == 0
+
+
 # --- stochastic rounding ----------------------------------------------------------------------------------
 
 # Of formats with IEEE 754's exponents: mantissa, bias, the codes of the largest number, infinity and NaN.
@@ -319,7 +409,11 @@ def test_stochastic_rounding_is_unbiased(code: str) -> None:
     [
         ("cvt.rs.e4m3x4.f32 %o, {%i0, %i0, %i0, %i0}, %i0", "need .satfinite"),
         ("cvt.rs.satfinite.f16x2.f16x2 %o, %i0, %i0", "these types with stochastic rounding"),
-        ("cvt.rn.bf16x2.s2f6x2 %o, %i0", "numbers of type .s2f6x2, of which it is not published"),
+        ("cvt.rn.f16x2.s2f6x2 %o, %i0", "these types"),
+        ("cvt.rn.satfinite.s2f6x2.f16x2 %o, %i0", "these types"),
+        ("cvt.rn.s2f6x2.f32 %o, %i0, %i0", "need .satfinite"),
+        ("cvt.rz.satfinite.s2f6x2.f32 %o, %i0, %i0", "this rounding"),
+        ("cvt.rn.satfinite.scaled::n2::ue8m0.e4m3x2.bf16x2 %o, %i0, %i0", "are for .bf16x2 and .s2f6x2"),
     ],
 )
 def test_conversions_that_are_refused(form: str, message: str) -> None:

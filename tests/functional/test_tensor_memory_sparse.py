@@ -304,10 +304,13 @@ def addends(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("kind", "vector", "exponents_only", "types", "ids"), SCALED)
+@pytest.mark.parametrize("selector", [0, 3])
 def test_block_scaled_kinds(
-    kind: str, vector: str, exponents_only: bool, types: tuple[str, str], ids: tuple[int, int]
+    kind: str, vector: str, exponents_only: bool, types: tuple[str, str], ids: tuple[int, int], selector: int
 ) -> None:
-    """Groups are of what A stores; with ue4m3, of all elements, and twice as long."""
+    """Groups are of what A stores; with ue4m3, of all elements, and twice as long. A sparsity selector does
+    not count.
+    """
     nibbles, count, n = kind != "mxf8f6f4", int(vector[0]), 40
     k, chunk = 128 if nibbles else 64, chunk_of("", nibbles)
     rng = np.random.default_rng(16)
@@ -322,7 +325,7 @@ def test_block_scaled_kinds(
         left, right = nibble_rows(image, kept, A_AT), nibble_rows(image, b.T, B_AT)
     else:
         left, right = k_rows(image, kept, types[0], A_AT), k_rows(image, b.T, types[1], B_AT)
-    word = tm.scaled_instruction(128, n, *types, nibbles, exponents_only, ids, sparse=True)
+    word = tm.scaled_instruction(128, n, *types, nibbles, exponents_only, ids, sparse=True) | selector
     form = f".sp.cta_group::1.kind::{kind}.block_scale.scale_vec::{vector}"
     found = scaled(form, word, (left, right, image), factors, ids, before, selectors)
     for i in range(0, 128, 9):
@@ -473,7 +476,17 @@ MXF4 = tm.scaled_instruction(128, 16, "e2m1", "e2m1", True, True)
 @pytest.mark.parametrize(
     ("body", "word", "message"),
     [
-        (SPARSE.format("f16", 2), F16 | 4 | 2, "the sparsity selector 2"),
+        (SPARSE.format("f16", 2), F16 | 4 | 2, "the sparsity selector 2; .* have 0 and 1"),
+        (
+            SPARSE.format("tf32", 2),
+            tm.instruction(128, 16, "tf32", "tf32") | 4 | 3,
+            "the sparsity selector 3",
+        ),
+        (
+            SPARSE.format("f8f6f4", 2),
+            tm.instruction(128, 16, "e4m3", "e4m3") | 4 | 1,
+            "the sparsity selector 1; .* the others 0",
+        ),
         (
             SPARSE.format("i8", 2),
             tm.instruction(128, 16, "s8", "s8", "s32") | 4 | 1,

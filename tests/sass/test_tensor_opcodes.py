@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simt.cuda import PtxModule, machine_code
+from simt.errors import ImageError
 from simt.sass import Cubin, disassemble
 from simt.sass.disassembler import is_installed
 from support.ptx import HEADER, Device
@@ -23,10 +24,10 @@ DENSE = [
     ("m16n8k16.row.col.f16.e4m3.e4m3.f16", 2, 1, "QMMA.16816.F16.E4M3.E4M3"),
 ]
 SPARSE = [
-    ("m16n8k16.row.col.f32.f16.f16.f32", 2, 2, 2, "HMMA.SP.16816.F32"),
+    ("m16n8k16.row.col.f32.f16.f16.f32", 2, 2, 4, "HMMA.SP.16816.F32"),
     ("m16n8k32.row.col.f16.f16.f16.f16", 4, 4, 2, "HMMA.SP.16832.F16"),
     ("m16n8k32.row.col.f32.bf16.bf16.f32", 4, 4, 2, "HMMA.SP.16832.F32.BF16"),
-    ("m16n8k8.row.col.f32.tf32.tf32.f32", 2, 2, 2, "HMMA.SP.1688.F32.TF32"),
+    ("m16n8k8.row.col.f32.tf32.tf32.f32", 2, 2, 4, "HMMA.SP.1688.F32.TF32"),
     ("m16n8k16.row.col.f32.tf32.tf32.f32", 4, 4, 2, "HMMA.SP.16816.F32.TF32"),
     ("m16n8k32.row.col.s32.s8.u8.s32", 2, 2, 2, "IMMA.SP.16832.S8.U8"),
     ("m16n8k64.row.col.satfinite.s32.u8.s8.s32", 4, 4, 1, "IMMA.SP.16864.U8.S8.SAT"),
@@ -77,6 +78,16 @@ def test_same_bits(instruction: str, count_a: int, count_b: int, rest: str, opco
         Device(text, code=form).run("k", found[form], machine={"sm_version": sm})
     np.testing.assert_array_equal(found["sass"], found["ptx"])
     assert (found["ptx"][:, 8:10] != words[:, 8:10]).any()
+
+
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+@pytest.mark.parametrize("selector", [2, 3])
+def test_sparsity_selectors_that_there_are_not(selector: int, code: str) -> None:
+    """ptxas accepts them, against the PTX ISA."""
+    instruction = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32"
+    text = HEADER.format(target=80) + kernel(instruction, 4, 4, f", w14, {selector}")
+    with pytest.raises(ImageError, match=f"sparsity selector {selector}, expected less than 2"):
+        Device(text, code=code)
 
 
 SMALL = [

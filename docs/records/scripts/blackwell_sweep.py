@@ -3,8 +3,9 @@
 python docs/records/scripts/blackwell_sweep.py [TARGET ...] > sweep.txt
 
 A form is tried where ptxas accepts it for the target. Forms: those of sm_100 and later in
-docs/functional/coverage.md, and those that the release notes of PTX ISA 8.6 to 9.2 list for single targets.
-Machine code is made without optimisation, which keeps instructions whose results nobody reads.
+docs/functional/coverage.md, and those that the release notes of PTX ISA 8.6 to 9.2 list for single targets;
+for an older target also those of coverage.md that PTX has up to sm_90. Machine code is made without
+optimisation, which keeps instructions whose results nobody reads.
 """
 
 from __future__ import annotations
@@ -210,8 +211,9 @@ def _complete(form: str) -> str:
     return form
 
 
-def instructions() -> list[str]:
-    known = [coverage.instruction(f) for f in coverage.forms(coverage.LATER_FORMS)]
+def instructions(target: str) -> list[str]:
+    older = coverage.forms() if int(target.rstrip("af")) < 100 else []
+    known = [coverage.instruction(f) for f in [*older, *coverage.forms(coverage.LATER_FORMS)]]
     new = [coverage.instruction(_complete(f)) for f in coverage.forms(BLACKWELL)]
     return list(dict.fromkeys([*known, *new, *SPECIAL]))
 
@@ -293,8 +295,8 @@ def refused(lines: list[str], target: str, machine_code: bool) -> dict[str, str]
 
 def main(targets: list[str]) -> None:
     assembler = next(a for a in map(str, ptxas._assemblers()) if accepted(["ret;"], targets[0], a))
-    every = instructions()
     for target in targets:
+        every = instructions(target)
         good = [
             a for i in range(0, len(every), CHUNK) for a in accepted(every[i : i + CHUNK], target, assembler)
         ]

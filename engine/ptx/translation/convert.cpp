@@ -136,10 +136,10 @@ void check_rounding(Translation& t, const Conversion& conversion, bool integral,
   }
 }
 
-constexpr std::string_view small_formats[] = {"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2"};
+constexpr std::string_view small_formats[] = {"e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "s2f6x2"};
 
-/// Whether a modifier is a pair of numbers of less than 8 bits, or of scale factors; or f8 becomes bf16, or
-/// bf16 f8.
+/// Whether a modifier is a pair of numbers of less than 8 bits, of fixed-point numbers, or of scale factors;
+/// or f8 becomes bf16, or bf16 f8.
 bool is_small(const Translation& t) {
   const auto has = [&](std::string_view format) { return t.mnemonic().has(format); };
   return std::ranges::any_of(small_formats, has) || (has("bf16x2") && (has("e4m3x2") || has("e5m2x2")));
@@ -169,12 +169,14 @@ void translate_small(Translation& t) {
   const int rounding = t.take_one_of({"rn", "rz", "rp"});
   const bool finite = t.take("satfinite"), relu = t.take("relu"), scales = conversion.to == "ue8m0x2";
   const bool scaled = t.take("scaled::n2::ue8m0"), to_bf16 = conversion.to == "bf16x2";
+  const bool to_fixed = conversion.to == "s2f6x2";
   if (scales ? rounding < 1 : rounding != 0) t.unsupported("this rounding");
   const bool to_f8 = conversion.to == "e4m3x2" || conversion.to == "e5m2x2";
-  const bool halves = !scales && (conversion.from == "f16x2" || conversion.from == "bf16x2");
+  const bool halves = !scales && (conversion.from == "bf16x2" || (conversion.from == "f16x2" && !to_fixed));
   const bool narrows = scales || halves || conversion.from == "f32";
   if (narrows && !scales && !finite) t.unsupported("conversions to 4, 6 and 8 bits need .satfinite");
-  if (scaled && (!to_bf16 || conversion.from == "ue8m0x2")) t.unsupported("scale factors are for .bf16x2");
+  if (scaled && ((!to_bf16 && !to_fixed) || conversion.from == "ue8m0x2"))
+    t.unsupported("scale factors are for .bf16x2 and .s2f6x2");
   conversion.up = rounding == 2;
   std::array<Place, 2> numbers{place::none, place::none};
   if (halves) {
@@ -198,10 +200,12 @@ void translate_small(Translation& t) {
     numbers[0] = t.source_of_any_size(t.operand(1), Type::B32, bytes);
     if (scaled) numbers[1] = t.source(2, Type::B16);
   }
+  const Place factors = to_fixed && scaled ? t.source(halves ? 2 : 3, Type::B16) : place::none;
   Op& op = t.emit(run);
   op.destination = to;
   op.a = numbers[0];
   op.b = numbers[1];
+  op.c = factors;
   op.immediate = scales ? finite : relu + (to_bf16 && finite ? 2 : 0);
 }
 
@@ -241,8 +245,6 @@ void translate_stochastic(Translation& t) {
 
 void translate_cvt(Translation& t) {
   if (t.take("pack")) return translate_pack(t);
-  if (t.mnemonic().has("s2f6x2"))
-    t.unsupported("numbers of type .s2f6x2, of which it is not published to what negative ones saturate");
   if (t.mnemonic().has("rs")) return translate_stochastic(t);
   if (is_small(t)) return translate_small(t);
   Conversion conversion;

@@ -57,7 +57,7 @@ RegisterProduct take_product(Translation& t, const MatrixShape& shape, const Pro
   product.b.resize(count_b);
   if (!form.sparse) return product;
   const Place metadata = t.source(4, Type::B32);
-  const int64_t selector = t.immediate(t.operand(5)), selectors = 4 / lanes_with_metadata(types.a, shape.k);
+  const int64_t selector = t.immediate(t.operand(5)), selectors = sparsity_selectors(types.a, shape.k);
   if (selector < 0 || selector >= selectors)
     t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
                   std::to_string(selectors));
