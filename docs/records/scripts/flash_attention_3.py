@@ -1,6 +1,6 @@
 """FlashAttention-3 forward on an H100 at published shapes, each estimated from four short launches.
 
-    python docs/records/scripts/flash_attention_3.py FOLDER [HEADSIZE-CAUSAL ...]
+    python docs/records/scripts/flash_attention_3.py FOLDER [HEADSIZE-CAUSAL ...] [--limit W] [--results DIR]
 
 FOLDER has `fa-HEADSIZE-CAUSAL` (causal: 0 or 1), made of flash_attention_3.cu with `hopper` of
 Dao-AILab/flash-attention 0251105a and `include` of CUTLASS 7107b055:
@@ -14,13 +14,18 @@ cycles, and `block` for each block of keys. Both come from launches of one and t
 with 12 blocks of keys, which all heads share, as those that run at a time do at the published shapes. The
 mask of a tile's last blocks is in `fixed`. Without a mask tiles are dealt in turn, so that the busiest SM
 counts; with one the longest go first to whichever SM is free, so that the mean does. Cycles are those at
-1,830 MHz.
+1,830 MHz. Events are added up in the same way, which gives the clock that the board's power limit leaves
+(`simt.power.AnyClock`). DIR keeps the Results of the short launches, and those in it are not simulated again.
 """
 
-import re
+import argparse
 import subprocess
-import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+
+from simt.power import AnyClock, highest_clock, load_energies
+from simt.result import Result
 
 SMS = 132
 TILES = {(64, 0): (192, 192), (128, 0): (128, 176), (256, 0): (128, 80)}  # queries, keys
@@ -34,7 +39,14 @@ PAPER = {(64, 0): 497, (64, 1): 475, (128, 0): 649, (128, 1): 616, (256, 0): 756
 WITHOUT_MASK = {1024: 541.291, 2048: 617.773, 4096: 628.363, 8192: 638.572}
 WITH_MASK = {1024: 141.63, 2048: 368.35, 4096: 1236.90, 8192: 4817.44}
 
+# waynehacking8/blackwell-tensorcore-kernels c289bded, results/reference/fa3.txt: TFLOP/s in FP16 for 8,192
+# tokens, code of 2026, a power limit of 700 W. The clock is not said.
+REFERENCE = {(128, 0): 756.9, (128, 1): 738.3}
+SIMULATED_MHZ = 1830.0
+
 Shape = tuple[int, int, int]  # batch, heads, tokens
+Counts = dict[str, float]  # events by the energies' keys, and CYCLES
+CYCLES = "cycles"
 
 
 def tflop(size: int, causal: int, shape: Shape) -> float:
@@ -52,58 +64,91 @@ def rows(size: int, causal: int) -> list[tuple[str, int, Shape, float]]:
             shape = (4, 48, tokens)
             us = value if causal else tflop(size, causal, shape) / value * 1e6
             found.append(("tritonbench", 1980, shape, us))
+        shape = (2, 16, 8192)
+        found.append(
+            ("tensorcore-kernels", 1980, shape, tflop(size, causal, shape) / REFERENCE[size, causal] * 1e6)
+        )
     return found
 
 
-def cycles(folder: Path, size: int, causal: int, tiles: int, blocks: int) -> int:
-    """Of a launch with so many tiles on each SM, and so many blocks of keys for each."""
+def launch(folder: Path, results: Path, size: int, causal: int, tiles: int, blocks: int) -> Counts:
+    """A launch with so many tiles on each SM, and so many blocks of keys for each."""
     queries, keys = TILES[size, causal]
     of_a_head = 2 if size >= 128 and not causal else 1  # tiles: pairs of CTAs share keys
     shape = [of_a_head * queries, blocks * keys, tiles * SMS // of_a_head, 1]
     program = [str(folder / f"fa-{size}-{causal}"), *map(str, shape)]
-    command = [
-        "simt",
-        "exec",
-        "--gpu",
-        "h100",
-        "--code",
-        "sass",
-        "--set",
-        "clock.core_mhz=1830",
-        "--",
-        *program,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = re.search(r"([\d,]+) cycles", done.stdout + done.stderr)
-    if found is None:
-        sys.exit(done.stdout + done.stderr)
-    return int(found[1].replace(",", ""))
+    output = results / f"{size}-{causal}-{tiles}-{blocks}"
+    if not output.exists():
+        options = ["--gpu", "h100", "--code", "sass", "--power", "--set", f"clock.core_mhz={SIMULATED_MHZ:g}"]
+        subprocess.run(["simt", "exec", *options, "-o", str(output), "--", *program], check=True)
+    found = Result.load(output)
+    return {**found.energy.launches[0].events.counts, CYCLES: found.launches[0].cycles}
 
 
-def whole(size: int, causal: int, shape: Shape, block: float, fixed: float) -> float:
-    """Cycles of all tiles."""
+def sums(*terms: tuple[float, Mapping[str, float]]) -> Counts:
+    """Of so many times each."""
+    keys = dict.fromkeys(key for _, counts in terms for key in counts)
+    return {key: sum(n * counts.get(key, 0) for n, counts in terms) for key in keys}
+
+
+def whole(
+    size: int, causal: int, shape: Shape, start: Counts, block: Counts, fixed: Counts
+) -> tuple[Counts, float]:
+    """Events of all tiles, and the cycles of the launch.
+
+    start, block, fixed: of a launch apart from its tiles, of a block of keys and of a tile apart from its
+    blocks, on each SM.
+    """
     batch, heads, tokens = shape
     queries, keys = TILES[size, causal]
     tiles = -(-tokens // queries)
     if causal:
         blocks = sum(-(-min(tokens, (i + 1) * queries) // keys) for i in range(tiles))
-        return (tiles * fixed + blocks * block) * batch * heads / SMS
-    return -(-tiles * batch * heads // SMS) * (fixed + -(-tokens // keys) * block)
+    else:
+        blocks = tiles * -(-tokens // keys)
+    each = batch * heads / SMS
+    busiest = 1.0 if causal else -(-tiles * each // 1) / (tiles * each)
+    mean = sums((tiles * each, fixed), (blocks * each, block))
+    events = sums((1, start), (1, mean))
+    cycles = start[CYCLES] + busiest * mean[CYCLES]
+    longer = cycles / events.pop(CYCLES)
+    return {key: n * (longer if key.startswith("power.") else 1) for key, n in events.items()}, cycles
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
-    print("source,head size,causal,batch,heads,tokens,measured us,simulated us,error,cycles a block,a tile")
-    for name in sys.argv[2:] or [f"{size}-{causal}" for size, causal in TILES]:
-        size, causal = map(int, name.split("-"))
-        one, two = ([cycles(folder, size, causal, tiles, blocks) for blocks in (4, 12)] for tiles in (1, 2))
-        block = (two[1] - one[1] - two[0] + one[0]) / 8
-        fixed = two[0] - one[0] - 4 * block
-        for source, mhz, shape, measured in rows(size, causal):
-            simulated = (2 * one[0] - two[0] + whole(size, causal, shape, block, fixed)) / mhz
-            where = ",".join(map(str, (source, size, causal, *shape)))
-            error = simulated / measured - 1
-            print(f"{where},{measured:.1f},{simulated:.1f},{error:+.1%},{block:.0f},{fixed:.0f}", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("kernels", nargs="*", metavar="HEADSIZE-CAUSAL")
+    parser.add_argument("--limit", type=float, default=700.0, help="power limit of the board in W")
+    parser.add_argument("--results", type=Path, help="where Results of the short launches are kept")
+    given = parser.parse_args()
+    energies = load_energies("h100")
+    print(
+        "source,head size,causal,batch,heads,tokens,measured us,us at the highest clock,error,"
+        f"W there,MHz at {given.limit:g} W,error,cycles a block,a tile"
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        results = given.results or Path(temporary)
+        for name in given.kernels or [f"{size}-{causal}" for size, causal in TILES]:
+            size, causal = map(int, name.split("-"))
+            few, many = (
+                [launch(given.folder, results, size, causal, tiles, blocks) for tiles in (1, 2)]
+                for blocks in (4, 12)
+            )
+            block = sums((1 / 8, many[1]), (-1 / 8, many[0]), (-1 / 8, few[1]), (1 / 8, few[0]))
+            fixed = sums((1, few[1]), (-1, few[0]), (-4, block))
+            start = sums((2, few[0]), (-1, few[1]))
+            for source, mhz, shape, measured in rows(size, causal):
+                events, cycles = whole(size, causal, shape, start, block, fixed)
+                at = AnyClock(energies, events, cycles / SIMULATED_MHZ / 1e6, SIMULATED_MHZ)
+                free, kept = cycles / mhz, highest_clock(at, float(mhz), given.limit)
+                where = ",".join(map(str, (source, size, causal, *shape)))
+                print(
+                    f"{where},{measured:.1f},{free:.1f},{free / measured - 1:+.1%},{at.watts(mhz):.0f},"
+                    f"{kept.core_mhz:.0f},{kept.seconds * 1e6 / measured - 1:+.1%},"
+                    f"{block[CYCLES]:.0f},{fixed[CYCLES]:.0f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
