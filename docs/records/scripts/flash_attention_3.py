@@ -9,13 +9,14 @@ Dao-AILab/flash-attention 0251105a and `include` of CUTLASS 7107b055:
       -DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED -DCUTLASS_ENABLE_GDC_FOR_SM90 --expt-relaxed-constexpr
       -Ihopper -Iinclude -DHD=128 -DCAUSAL=true flash_attention_3.cu -o fa-128-1
 
-The kernel has one CTA on each SM, which works on one tile of queries after another: a tile takes `fixed`
-cycles, and `block` for each block of keys. Both come from launches of one and two tiles on each SM with 4 and
-with 12 blocks of keys, which all heads share, as those that run at a time do at the published shapes. The
-mask of a tile's last blocks is in `fixed`. Without a mask tiles are dealt in turn, so that the busiest SM
-counts; with one the longest go first to whichever SM is free, so that the mean does. Cycles are those at
-1,830 MHz. Events are added up in the same way, which gives the clock that the board's power limit leaves
-(`simt.power.AnyClock`). DIR keeps the Results of the short launches, and those in it are not simulated again.
+The kernel has one CTA on each SM, which works on one tile of queries after another. What a tile takes, by its
+number of blocks of keys, is half of what launches of two tiles on each SM take, with 4, 12 and 44 blocks of
+keys, apart from their start: linear between these, and beyond. The start is what a launch of one tile with 12
+blocks takes more than half of one with two. All heads share keys, as those that run at a time do at the
+published shapes. Without a mask tiles are dealt in turn, so that the busiest SM counts; with one the
+longest go first to whichever SM is free, so that the mean does. Cycles are those at 1,830 MHz. Events are
+added up in the same way, which gives the clock that the board's power limit leaves (`simt.power.AnyClock`).
+DIR keeps the Results of the short launches, and those in it are not simulated again.
 """
 
 import argparse
@@ -43,6 +44,7 @@ WITH_MASK = {1024: 141.63, 2048: 368.35, 4096: 1236.90, 8192: 4817.44}
 # tokens, code of 2026, a power limit of 700 W. The clock is not said.
 REFERENCE = {(128, 0): 756.9, (128, 1): 738.3}
 SIMULATED_MHZ = 1830.0
+BLOCKS = (4, 12, 44)  # of keys, of the short launches
 
 Shape = tuple[int, int, int]  # batch, heads, tokens
 Counts = dict[str, float]  # events by the energies' keys, and CYCLES
@@ -91,28 +93,40 @@ def sums(*terms: tuple[float, Mapping[str, float]]) -> Counts:
     return {key: sum(n * counts.get(key, 0) for n, counts in terms) for key in keys}
 
 
+def tile(points: Mapping[int, Counts], blocks: int) -> Counts:
+    """Events of a tile of so many blocks. points: those of some numbers of blocks."""
+    few, some, many = sorted(points)
+    low, high = (few, some) if blocks < some else (some, many)
+    share = (blocks - low) / (high - low)
+    return sums((1 - share, points[low]), (share, points[high]))
+
+
 def whole(
-    size: int, causal: int, shape: Shape, start: Counts, block: Counts, fixed: Counts
+    size: int, causal: int, shape: Shape, start: Counts, points: Mapping[int, Counts]
 ) -> tuple[Counts, float]:
     """Events of all tiles, and the cycles of the launch.
 
-    start, block, fixed: of a launch apart from its tiles, of a block of keys and of a tile apart from its
-    blocks, on each SM.
+    start: of a launch apart from its tiles. points: of a tile, by its blocks.
     """
     batch, heads, tokens = shape
     queries, keys = TILES[size, causal]
     tiles = -(-tokens // queries)
-    if causal:
-        blocks = sum(-(-min(tokens, (i + 1) * queries) // keys) for i in range(tiles))
-    else:
-        blocks = tiles * -(-tokens // keys)
-    each = batch * heads / SMS
+    each = batch * heads / SMS  # heads on an SM
+    seen = [min(tokens, (i + 1) * queries) if causal else tokens for i in range(tiles)]
+    mean = sums(*((each, tile(points, -(-keys_seen // keys))) for keys_seen in seen))
     busiest = 1.0 if causal else -(-tiles * each // 1) / (tiles * each)
-    mean = sums((tiles * each, fixed), (blocks * each, block))
     events = sums((1, start), (1, mean))
     cycles = start[CYCLES] + busiest * mean[CYCLES]
     longer = cycles / events.pop(CYCLES)
     return {key: n * (longer if key.startswith("power.") else 1) for key, n in events.items()}, cycles
+
+
+def parts(folder: Path, results: Path, size: int, causal: int) -> tuple[Counts, dict[int, Counts]]:
+    """`start` and `points` of `whole`."""
+    two = {blocks: launch(folder, results, size, causal, 2, blocks) for blocks in BLOCKS}
+    one = launch(folder, results, size, causal, 1, BLOCKS[1])
+    start = sums((2, one), (-1, two[BLOCKS[1]]))
+    return start, {blocks: sums((0.5, found), (-0.5, start)) for blocks, found in two.items()}
 
 
 def main() -> None:
@@ -125,28 +139,22 @@ def main() -> None:
     energies = load_energies("h100")
     print(
         "source,head size,causal,batch,heads,tokens,measured us,us at the highest clock,error,"
-        f"W there,MHz at {given.limit:g} W,error,cycles a block,a tile"
+        f"W there,MHz at {given.limit:g} W,error,cycles a block"
     )
     with tempfile.TemporaryDirectory() as temporary:
         results = given.results or Path(temporary)
         for name in given.kernels or [f"{size}-{causal}" for size, causal in TILES]:
             size, causal = map(int, name.split("-"))
-            few, many = (
-                [launch(given.folder, results, size, causal, tiles, blocks) for tiles in (1, 2)]
-                for blocks in (4, 12)
-            )
-            block = sums((1 / 8, many[1]), (-1 / 8, many[0]), (-1 / 8, few[1]), (1 / 8, few[0]))
-            fixed = sums((1, few[1]), (-1, few[0]), (-4, block))
-            start = sums((2, few[0]), (-1, few[1]))
+            start, points = parts(given.folder, results, size, causal)
+            block = (points[BLOCKS[2]][CYCLES] - points[BLOCKS[1]][CYCLES]) / (BLOCKS[2] - BLOCKS[1])
             for source, mhz, shape, measured in rows(size, causal):
-                events, cycles = whole(size, causal, shape, start, block, fixed)
+                events, cycles = whole(size, causal, shape, start, points)
                 at = AnyClock(energies, events, cycles / SIMULATED_MHZ / 1e6, SIMULATED_MHZ)
                 free, kept = cycles / mhz, highest_clock(at, float(mhz), given.limit)
                 where = ",".join(map(str, (source, size, causal, *shape)))
                 print(
                     f"{where},{measured:.1f},{free:.1f},{free / measured - 1:+.1%},{at.watts(mhz):.0f},"
-                    f"{kept.core_mhz:.0f},{kept.seconds * 1e6 / measured - 1:+.1%},"
-                    f"{block[CYCLES]:.0f},{fixed[CYCLES]:.0f}",
+                    f"{kept.core_mhz:.0f},{kept.seconds * 1e6 / measured - 1:+.1%},{block:.0f}",
                     flush=True,
                 )
 
