@@ -69,16 +69,17 @@ class Product:
         return 1e12 * sum(self.joules.values()) / self.multiply_adds
 
 
-def product(name: str, kernel: Kernel, depth: int, threads: int = 1) -> Product:
+def product(name: str, kernel: Kernel, depth: int, threads: int = 1, clock: float | None = None) -> Product:
     """Multiplies matrices of random numbers, large enough that each SM has as many CTAs as it holds.
 
-    depth: their inner dimension. threads: of the host.
+    depth: their inner dimension. threads: of the host. clock: of the core in MHz; None for the GPU's.
     """
     gpu = simt.GPU(
         name,
         power=True,
         timeline=500,
         threads=threads,
+        clock=clock,
         set={"launch.kernel_latency": 0, "launch.overhead": 0},
     )
     sms = gpu.spec.sm.count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from simt.cli import COMMANDS, power_fit
 from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.formatting import format_energy, format_time, percent
-from simt.power import Energy, ProgramEnergy, available, load_energies
+from simt.power import AtLimit, Energy, ProgramEnergy, at_limit, available, load_energies
 from simt.power.energies import SECTIONS, UNITS
 from simt.result import Result
 from simt.result.files import dump
@@ -52,6 +53,10 @@ def show(
     temperature: Annotated[
         float | None, typer.Option(metavar="CELSIUS", help="Of the chip; by default that of the energies.")
     ] = None,
+    limit: Annotated[
+        float | None,
+        typer.Option(metavar="W", help="Power limit of the board; by default its thermal design power."),
+    ] = None,
     lines: Annotated[
         bool, typer.Option("--lines", help="Also energy by source line of the launch that takes most.")
     ] = False,
@@ -64,6 +69,7 @@ def show(
 ) -> None:
     """Energy of a Result by launch, component and instruction class."""
     found = Result.load(result).energy_by(energies, temperature)
+    limited = at_limit(found, limit)
     data = {
         "joules": found.joules,
         "interval": list(found.interval),
@@ -71,6 +77,7 @@ def show(
         "watts": found.watts,
         "energy_delay": found.energy_delay,
         "energies": found.energies.name,
+        "at_limit": asdict(limited),
         "components": found.table().to_dicts(),
         "classes": found.class_table().to_dicts(),
         "launches": [
@@ -86,6 +93,7 @@ def show(
     console = Console()
     _launches(console, found)
     _whole(console, found)
+    console.print(_at_limit(found, limited), highlight=False)
     if found.launches and (lines or instructions):
         most = max(found.launches, key=lambda x: x.joules)
         if lines:
@@ -180,6 +188,20 @@ def _whole(console: Console, found: Energy) -> None:
         "energies' "
         f"uncertainties) in {format_time(found.seconds)}: {found.watts:,.1f} W on average",
         highlight=False,
+    )
+
+
+def _at_limit(found: Energy, limited: AtLimit) -> str:
+    what = f"Repeated under a limit of {limited.limit:g} W"
+    if found.watts <= limited.limit:
+        return f"{what}: the same clock, {limited.core_mhz:,.0f} MHz"
+    if not limited.reached:
+        return (
+            f"{what}: even at {limited.core_mhz:,.0f} MHz, the lowest clock, it takes {limited.watts:,.1f} W"
+        )
+    return (
+        f"{what}: about {limited.core_mhz:,.0f} MHz and {format_time(limited.seconds)}, "
+        f"{limited.seconds / found.seconds:.2f} times as long"
     )
 
 

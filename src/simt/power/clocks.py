@@ -1,13 +1,14 @@
-"""The core clock: a lower one, and the highest whose power stays under a cap."""
+"""The core clock: a lower one, the highest whose power stays under a cap, and what a power limit leaves."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simt.errors import PowerError
 from simt.power.energies import Energies
+from simt.power.energy import ProgramEnergy
 from simt.power.operating_point import OperatingPoint
 from simt.result.result import Result
 from simt.spec import Spec
@@ -77,8 +78,7 @@ def under_cap(run: Callable[[float], Result], spec: Spec, energies: Energies, ca
     if not cap > 0 or not math.isfinite(cap):
         raise PowerError(f"power cap is {cap:g} W, expected more than 0")
     top = spec.clock.core_mhz
-    lowest = min(energies.voltages[0][0] if energies.voltages else top / 2, top)
-    count = math.floor((top - lowest) / STEP_MHZ)
+    count = math.floor((top - _lowest(energies, top)) / STEP_MHZ)
 
     results: dict[int, Result] = {}
     watts: dict[int, float] = {}
@@ -91,7 +91,7 @@ def under_cap(run: Callable[[float], Result], spec: Spec, energies: Energies, ca
     # Steps below the highest clock: at `above` power is over the cap; the answer is at most `below` if any.
     above, below = 0, count
     if measure(0) > cap:
-        step = _first_guess(results[0], energies, cap, top, count)
+        step = _first_guess(results[0].energy, cap, top, count)
         while above < below and step not in results:
             power = measure(step)
             if power > cap:
@@ -110,22 +110,99 @@ def under_cap(run: Callable[[float], Result], spec: Spec, energies: Energies, ca
     return Capped(results[chosen], steps, cap, bool(under))
 
 
-def _first_guess(result: Result, energies: Energies, cap: float, top: float, count: int) -> int:
+def _first_guess(found: ProgramEnergy, cap: float, top: float, count: int) -> int:
     """The highest clock at which the program would stay under the cap if its time were that of the core."""
-    steps = range(1, count + 1)
-    return next((s for s in steps if _predicted(result, energies, top - STEP_MHZ * s) <= cap), count)
+    at = AnyClock.of(found)
+    return next((s for s in range(1, count + 1) if at.watts(top - STEP_MHZ * s) <= cap), count)
 
 
-def _predicted(result: Result, energies: Energies, core_mhz: float) -> float:
-    """Power at another clock if time were that of the core alone."""
-    now = result.machine.core_khz / 1000
-    here = OperatingPoint.of(energies, 1000 * now).factors(energies)
-    there = OperatingPoint.of(energies, 1000 * core_mhz).factors(energies)
-    found = result.energy
-    slower = now / core_mhz
-    joules = 0.0
-    for launch in found.launches:
-        for key, n in launch.events.counts.items():
+@dataclass(frozen=True)
+class AtLimit:
+    """A program that is repeated without end, at the clock that a board's power limit leaves.
+
+    limit: in W. core_mhz: the clock. watts, seconds: average power and time of the program there.
+    reached: whether any clock of the board is low enough; otherwise `core_mhz` is the lowest.
+    """
+
+    limit: float
+    core_mhz: float
+    watts: float
+    seconds: float
+    reached: bool
+
+
+def at_limit(found: ProgramEnergy, limit: float | None = None) -> AtLimit:
+    """The clock that a board's power limit leaves a program: the highest, in steps of `STEP_MHZ` below the
+    simulated one, whose power is within the limit.
+
+    limit: in W; None for the thermal design power of the energies' GPU. Nothing is simulated again: energies
+    and powers follow the clock and its voltage (`OperatingPoint`), and time is taken to be the core's. What
+    waits for DRAM takes less time than that at the lower clock, and more power; `under_cap` simulates it.
+    Raises PowerError for a limit of 0 or less, and for no launches.
+    """
+    if limit is None:
+        limit = found.energies.reference["tdp_w"].value
+    if not limit > 0 or not math.isfinite(limit):
+        raise PowerError(f"power limit is {limit:g} W, expected more than 0")
+    if not found.launches:
+        raise PowerError("there is no launch, so no power to limit")
+    at = AnyClock.of(found)
+    if found.watts <= limit:
+        return AtLimit(limit, at.core_mhz, found.watts, found.seconds, True)
+    return highest_clock(at, at.core_mhz, limit)
+
+
+def highest_clock(at: AnyClock, top: float, limit: float) -> AtLimit:
+    """The highest clock of `top` MHz and those in steps of `STEP_MHZ` below it at which power is within the
+    limit, in W."""
+    steps = range(math.floor((top - _lowest(at.energies, top)) / STEP_MHZ) + 1)
+    chosen = next((step for step in steps if at.watts(top - STEP_MHZ * step) <= limit), None)
+    mhz = top - STEP_MHZ * (steps[-1] if chosen is None else chosen)
+    return AtLimit(limit, mhz, at.watts(mhz), at.seconds(mhz), chosen is not None)
+
+
+@dataclass(frozen=True)
+class AnyClock:
+    """What a program takes at any core clock if its time is that of the core.
+
+    events: by the energies' keys; of powers, seconds. own_seconds, core_mhz: its time, at the clock at which
+    it was simulated. temperature: of the chip in degrees Celsius; None for that of the energies.
+    """
+
+    energies: Energies
+    events: Mapping[str, float]
+    own_seconds: float
+    core_mhz: float
+    temperature: float | None = None
+
+    @classmethod
+    def of(cls, found: ProgramEnergy) -> AnyClock:
+        """found: of at least one launch."""
+        events = dict(found.idle_events)
+        for launch in found.launches:
+            for key, n in launch.events.counts.items():
+                events[key] = events.get(key, 0.0) + n
+        mhz = found.launches[0].launch.clock_khz / 1000
+        return cls(found.energies, events, found.seconds, mhz, found.temperature)
+
+    def seconds(self, core_mhz: float) -> float:
+        return self.own_seconds * self.core_mhz / core_mhz
+
+    def factors(self, core_mhz: float) -> dict[str, float]:
+        """What each value of the energies is multiplied by."""
+        return OperatingPoint.of(self.energies, 1000 * core_mhz, self.temperature).factors(self.energies)
+
+    def watts(self, core_mhz: float) -> float:
+        """Average power."""
+        factors = self.factors(core_mhz)
+        slower = self.core_mhz / core_mhz
+        joules = 0.0
+        for key, n in self.events.items():
             times = slower if key.startswith("power.") else 1.0
-            joules += times * n * launch.value(key) * there[key] / here[key]
-    return joules / (found.seconds * slower)
+            joules += times * n * self.energies[key] * factors[key]
+        return joules / self.seconds(core_mhz)
+
+
+def _lowest(energies: Energies, top: float) -> float:
+    """The lowest clock of the board in MHz: the first of its voltages, or half of the highest clock."""
+    return min(energies.voltages[0][0] if energies.voltages else top / 2, top)

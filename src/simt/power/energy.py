@@ -272,13 +272,16 @@ class ProgramEnergy(Energy):
     """Energy of the launches of a Result, and of the idle GPU between them.
 
     launches: of each launch, in the Result's order. idle_seconds: time between the first and the last launch
-    in which none ran. projected: for a Result of a plan, the energy of all launches of the program.
+    in which none ran; idle_events: seconds of each part that is on then. temperature: of the chip in degrees
+    Celsius; None for that of the energies. projected: for a Result of a plan, the energy of all launches of
+    the program.
 
     Raises PowerError.
     """
 
     def __init__(self, result: Result, energies: Energies, *, temperature: float | None = None) -> None:
         self.energies = energies
+        self.temperature = temperature
         self.launches: Sequence[LaunchEnergy] = [
             LaunchEnergy(
                 launch,
@@ -294,16 +297,12 @@ class ProgramEnergy(Energy):
         )
         components = dict.fromkeys(COMPONENTS, 0.0) | components
         self.idle_seconds = _idle_seconds(result)
-        if self.idle_seconds:
-            first = self.launches[0]
-            for key, n in (
-                ("power.chip_idle", 1),
-                ("power.board", 1),
-                ("power.sm_idle", result.machine.sm_count),
-            ):
-                each, joules = energies.values[key], self.idle_seconds * n * first.value(key)
-                components[_component(key)] += joules
-                uncertain[each.source] = uncertain.get(each.source, 0.0) + joules * each.uncertainty
+        on = {"power.chip_idle": 1, "power.board": 1, "power.sm_idle": result.machine.sm_count}
+        self.idle_events = {key: self.idle_seconds * n for key, n in on.items() if self.idle_seconds}
+        for key, seconds in self.idle_events.items():
+            each, joules = energies.values[key], seconds * self.launches[0].value(key)
+            components[_component(key)] += joules
+            uncertain[each.source] = uncertain.get(each.source, 0.0) + joules * each.uncertainty
         super().__init__(
             sum(x.seconds for x in self.launches) + self.idle_seconds,
             components,

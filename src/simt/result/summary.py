@@ -13,13 +13,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simt.formatting import format_energy
+from simt.formatting import format_energy, format_time
 from simt.result.counters import ALL_KINDS, LOOKUP_OUTCOMES
 from simt.result.elapsed import covered, shares
 from simt.result.launch import LaunchResult
 from simt.result.sampling_summary import sampling_sentences
 
 if TYPE_CHECKING:
+    from simt.power import ProgramEnergy
     from simt.result.result import Result
 
 SATURATED = 0.6
@@ -216,7 +217,20 @@ def _energy(result: Result) -> str:
     return (
         f"Energy {format_energy(found.joules)} ({format_energy(low)} to {format_energy(high)}, by the "
         f"uncertainties of {found.energies.name}'s energies), {found.watts:,.0f} W on average: "
-        f"{shares}.{whole}{missing}"
+        f"{shares}.{whole}{missing}{_above_the_limit(found)}"
+    )
+
+
+def _above_the_limit(found: ProgramEnergy) -> str:
+    from simt.power import at_limit
+
+    if found.watts <= found.energies.reference["tdp_w"].value:
+        return ""
+    at = at_limit(found)
+    return (
+        f" That is above the {at.limit:g} W of {found.energies.name}'s board, which lowers its clock when "
+        f"this lasts: to about {at.core_mhz:,.0f} MHz, where it takes {format_time(at.seconds)} "
+        f"({at.seconds / found.seconds:.2f} times as long)."
     )
 
 
