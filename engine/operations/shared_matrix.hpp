@@ -14,6 +14,7 @@ namespace simt::functional {
 class SharedMatrix {
  public:
   static constexpr uint32_t rows = 8, row_bytes = 16;
+  static bool is_swizzled(uint64_t descriptor) { return descriptor >> 61 != 0; }
 
   /// cta: whose shared memory it is.
   SharedMatrix(Context& c, Cta& cta, uint64_t descriptor, bool transposed)

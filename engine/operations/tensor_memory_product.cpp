@@ -516,12 +516,17 @@ class Product {
   void record() const {
     if (!c_.record) return;
     const uint32_t rows = in_a_memory() ? 0 : layout_.rows, columns = in_.n / d_.ctas;
+    const auto swizzled = [this](Place descriptor) {
+      return SharedMatrix::is_swizzled(c_.lanes<const uint64_t>(descriptor)[lane_]);
+    };
     const uint32_t bits = container_bits(in_.kind), of_a = rows * in_.stored_k * bits / 8;
-    const TensorMemoryWork time{.columns = in_.n / layout_.parts,
-                                .ctas = d_.ctas,
-                                .split = d_.ctas == 2 && layout_.parts == 2,
-                                .row_bytes = of_a,
-                                .operand_bytes = of_a + columns * in_.k * bits / 8};
+    const TensorMemoryWork time{
+        .columns = in_.n / layout_.parts,
+        .ctas = d_.ctas,
+        .split = d_.ctas == 2 && layout_.parts == 2,
+        .row_bytes = of_a,
+        .operand_bytes = of_a + columns * in_.k * bits / 8,
+        .swizzled = swizzled(d_.b_descriptor) || (!in_a_memory() && swizzled(d_.a_descriptor))};
     c_.record->mask = c_.mask;
     c_.record->bulk = true;
     c_.record->bulk_bytes = 0;

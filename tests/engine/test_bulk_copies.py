@@ -136,3 +136,20 @@ def test_copies_without_a_tensor_map_wait_for_none() -> None:
         gpu.load(kernel(2, 1024, 1024))["k"][1, 1](np.zeros(1 << 15, np.uint8))
         found.append(gpu.launches[0].cycles)
     assert found[0] == found[1]
+
+
+def test_other_accesses_do_not_wait_for_bulk_copies() -> None:
+    """While a copy of 64 lines of 30 cycles is sent, a load from shared memory returns."""
+    text = kernel(1, 8192, 0).replace(
+        "WAIT:",
+        """.reg .b32 %x<3>; .reg .b64 %o; mov.u32 %x0, %clock; ld.volatile.shared.b32 %x1, [bar];
+  add.u32 %x1, %x1, %x0; mov.u32 %x2, %clock; sub.u32 %x2, %x2, %x0;
+  ld.param.b64 %o, [out]; st.global.b32 [%o], %x2;
+WAIT:""",
+    )
+    text = text.replace(".param .b64 in", ".param .b64 in, .param .b64 out")
+    gpu = simt.GPU("h100", set={"sm.count": 2, "load_store.bulk_line_interval": 60})
+    out = gpu.zeros(1, np.uint32)
+    gpu.load(text)["k"][1, 1](np.zeros(8192, np.uint8), out)
+    assert out.numpy()[0] < 300
+    assert gpu.launches[0].cycles > 30 * 64

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import simt
@@ -73,6 +74,23 @@ def test_rate_is_that_of_columns_or_of_shared_memory(products: Any, gpu: simt.GP
     for row, interval in ((("BF16", "SS", 1, 128, 256), 128), (("BF16", "SS", 1, 128, 64), 48)):
         few, many = products.cycles(gpu, products.Product(*row), [4, 12])
         assert many - few == 8 * interval
+
+
+def test_swizzled_operands_have_a_rate_of_their_own(products: Any) -> None:
+    """Products of 128 x 64 read 6,144 bytes each: at 64 and 32 bytes a cycle if swizzled, 128 if not."""
+    product = products.Product("BF16", "SS", 1, 128, 64)
+    plain = str(1 << 46 | 8 << 16 | 16 << 32)
+    for swizzled, rate, interval in ((0, 64, 48), (2, 64, 96), (2, 32, 192)):
+        gpu = simt.GPU("b200", set={"sm.count": 2, "sm.tensor_memory_swizzled_bandwidth": rate})
+        texts = [products.entry(product, depth, False) for depth in (4, 12)]
+        assert all(plain in text for text in texts)
+        text = "".join(texts).replace(plain, str(int(plain) | swizzled << 61))
+        head = ".version 8.8\n.target sm_100a\n.address_size 64\n.shared .align 1024 .b8 room[32784];\n"
+        module, out, found = gpu.load(head + text), np.zeros(1, np.uint64), []
+        for depth in (4, 12):
+            module[f"k{depth}"][1, 32](out)
+            found.append(int(out[0]))
+        assert found[1] - found[0] == 8 * interval
 
 
 @pytest.mark.slow

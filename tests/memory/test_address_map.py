@@ -100,17 +100,26 @@ def test_skewed_slices_spread_strides(gpu: str, stride: int) -> None:
 
 
 @pytest.mark.parametrize("block", [0, 1, 77, 2**20 + 5])
-def test_halves_of_a_b200_have_pages_in_turn(block: int) -> None:
-    """A page of 4 KiB lies in one half of the slices, 16 of them, and the next one in the other half."""
+def test_dies_of_a_b200_have_pages_of_4_kib(block: int) -> None:
+    """A page lies on one die, in 16 of its slices; near or far as QuickRunCUDA publishes of 32 pages."""
     slices = load_spec("b200").address_map.slices
     pages = [
-        set(testing.slices(native("b200"), [(16 * block + page) * 4096 + 256 * i for i in range(16)]))
-        for page in range(16)
+        set(testing.slices(native("b200"), [(512 * block + page) * 4096 + 256 * i for i in range(16)]))
+        for page in range(32)
     ]
     assert all(len(page) == 16 for page in pages)
-    assert len(set.union(*pages)) == slices
-    halves = [{slice_ // (slices // 2) for slice_ in page} for page in pages]
-    assert halves == [{0}, {1}] * 8 or halves == [{1}, {0}] * 8
+    assert all(len(set.union(*pages[at : at + 16])) == slices for at in (0, 16))
+    dies = [{slice_ // (slices // 2) for slice_ in page} for page in pages]
+    assert all(len(die) == 1 for die in dies)
+    found = "".join("NF"[die != dies[0]] for die in dies)
+    assert found == "NFFNFNNFFNNFNFFNNFFNFNNFFNNFNFFN"
+
+
+def test_rows_of_a_matrix_are_on_both_dies_of_a_b200() -> None:
+    """Rows of 256 KiB, as A and B of a K of 131,072 have in BF16."""
+    half = load_spec("b200").address_map.slices // 2
+    dies = [slice_ // half for slice_ in testing.slices(native("b200"), [row << 18 for row in range(64)])]
+    assert sum(dies) == 32
 
 
 @given(st.sets(st.integers(0, 2**30).map(lambda a: a * 32), min_size=2, max_size=20))

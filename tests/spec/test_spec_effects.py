@@ -43,7 +43,8 @@ def arithmetic(warp: Warp, seed: int) -> None:
 
 def tensor_memory(warp: Warp) -> None:
     """Products into tensor memory by one and by two CTAs, and loads from there, each awaited."""
-    for product in (256, 128 | 2 << 12 | 1 << 15):  # columns, CTAs, and whether D is in two groups of lanes
+    # Columns, CTAs, whether D is in two groups of lanes and operands are swizzled, and their bytes.
+    for product in (256, 128 | 2 << 12 | 1 << 15, 64 | 1 << 12 | 1 << 39 | 6144 << 40):
         warp.memory("UTCHMMA", [product] * 32, 16, None, ())
         warp.memory("UTCBAR", [64] * 32, 8, None, ())
         warp.memory("SYNCS.PHASECHK.TRANS64.TRYWAIT", [64] * 32, 8, None, (3,))
@@ -194,6 +195,7 @@ TENSOR_MEMORY = {
     "sm.tensor_memory_product_latency": 400,
     "sm.tensor_memory_pair_latency": 400,
     "sm.tensor_memory_split_latency": 400,
+    "sm.tensor_memory_swizzled_bandwidth": 64,
     "sm.tensor_memory_bandwidth": 64,
 }
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
@@ -229,6 +231,7 @@ CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "sm.tensor_memory_product_latency": [TENSOR_MEMORY],
     "sm.tensor_memory_pair_latency": [TENSOR_MEMORY],
     "sm.tensor_memory_split_latency": [TENSOR_MEMORY],
+    "sm.tensor_memory_swizzled_bandwidth": [TENSOR_MEMORY],
     "sm.tensor_memory_bandwidth": [TENSOR_MEMORY],
     "sm.tensor_memory_latency": [TENSOR_MEMORY],
     "sm.sub_core_model": [COLLECTOR],

@@ -255,6 +255,8 @@ inline constexpr Range sets{0, limits::number, true};
         "More for a product of two CTAs.") \
   FIELD(uint32_t, tensor_memory_split_latency, "core cycles", (Range{0, 4096}.unless_given(0)), \
         "More if two groups of lanes hold the columns of its D.") \
+  FIELD(uint32_t, tensor_memory_swizzled_bandwidth, "bytes per core cycle", (Range{0, 4096}.unless_given(0)), \
+        "Of swizzled operands from shared memory; 0: shared_memory.operand_bandwidth.") \
   FIELD(uint32_t, tensor_memory_bandwidth, "bytes per core cycle", (Range{0, 4096}.unless_given(0)), \
         "Between registers and tensor memory, for each sub-core; 0: as another tensor instruction.") \
   FIELD(uint32_t, tensor_memory_latency, "core cycles", (Range{0, limits::latency}.unless_given(0)), \

@@ -74,7 +74,6 @@ bool LoadStoreUnit::bypasses(const InFlight& instruction) const {
 
 void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
   dispatch_ = in_flight;
-  bulk_copy_begun_ = false;
   InFlight& instruction = pool_[in_flight];
   next_accept_ = now + spec_.l1.access_interval;
   const Operation operation = instruction.instruction->fixed.operation;
@@ -118,6 +117,10 @@ void LoadStoreUnit::accept(uint32_t in_flight, Cycle now) {
     ++counters[store ? Counter::global_store_requests : Counter::global_load_requests];
     counters[store ? Counter::global_store_sectors : Counter::global_load_sectors] += sectors;
   }
+  const bool bulk = operation == Operation::BulkLoad || operation == Operation::BulkStore;
+  if (!bulk || (spec_.load_store.bulk_line_interval == 0 && spec_.load_store.bulk_copy_interval == 0)) return;
+  bulk_copies_.push_back(in_flight);
+  dispatch_ = InFlightPool::none;
 }
 
 Cycle LoadStoreUnit::fetch_operands(uint32_t bytes, Cycle now) {
@@ -386,7 +389,7 @@ bool LoadStoreUnit::tensor_map_read(const InFlight& instruction, Cycle now) {
   return map.known <= now;
 }
 
-/// Whether the bulk copy at dispatch_ can begin, or has begun.
+/// Whether the first bulk copy can begin, or has begun.
 bool LoadStoreUnit::bulk_copy_free(Cycle now) {
   if (bulk_copy_begun_) return true;
   if (now < next_bulk_copy_) return false;
@@ -407,7 +410,8 @@ bool LoadStoreUnit::bulk_line_free(uint64_t address, Cycle now) {
 }
 
 /// Sends transactions past the L1. Those of loads take bypass_latency to leave.
-bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
+bool LoadStoreUnit::bypass(uint32_t in_flight, Cycle now) {
+  InFlight& instruction = pool_[in_flight];
   const Operation operation = instruction.instruction->fixed.operation;
   const bool late =
       spec_.l1.bypass_latency > 0 && (operation == Operation::Load || operation == Operation::AsyncCopy);
@@ -436,7 +440,7 @@ bool LoadStoreUnit::bypass(InFlight& instruction, Cycle now) {
     request.kind = kind_of(instruction);
     request.write = request.kind == AccessKind::GlobalWrite || request.kind == AccessKind::LocalWrite;
     request.token =
-        request.write ? store_token_of(instruction) : bypass_token | uint64_t{t.lanes} << 32 | dispatch_;
+        request.write ? store_token_of(instruction) : bypass_token | uint64_t{t.lanes} << 32 | in_flight;
     if (late)
       bypassing_.push_back({request, now + spec_.l1.bypass_latency});
     else
@@ -457,7 +461,7 @@ bool LoadStoreUnit::drain_bypassing(Cycle now) {
 }
 
 bool LoadStoreUnit::send_transactions(InFlight& instruction, Cycle now) {
-  if (bypasses(instruction)) return bypass(instruction, now);
+  if (bypasses(instruction)) return bypass(dispatch_, now);
   const bool store = instruction.instruction->fixed.operation == Operation::Store;
   const uint32_t index = dispatch_;
   bool changed = false;
@@ -503,17 +507,35 @@ bool LoadStoreUnit::dispatch(Cycle now) {
   bool changed = false;
   if (!instruction.transactions.empty()) changed = send_transactions(instruction, now);
   if (!instruction.transactions.empty()) return changed;
-  warps_.leave_pipeline(instruction.warp);
   dispatch_ = InFlightPool::none;
+  sent(index);
+  return true;
+}
+
+/// Sends sectors of the first bulk copy.
+bool LoadStoreUnit::send_bulk_copy(Cycle now) {
+  const uint32_t index = bulk_copies_.front();
+  const bool changed = bypass(index, now);
+  if (!pool_[index].transactions.empty()) return changed;
+  bulk_copies_.pop_front();
+  bulk_copy_begun_ = false;
+  sent(index);
+  return true;
+}
+
+/// All transactions of the instruction have left.
+void LoadStoreUnit::sent(uint32_t in_flight) {
+  const InFlight& instruction = pool_[in_flight];
+  const Operation operation = instruction.instruction->fixed.operation;
+  warps_.leave_pipeline(instruction.warp);
   const bool stores = operation == Operation::Store || operation == Operation::BulkStore ||
                       operation == Operation::MemoryBarrier;
   if (stores || instruction.counts_as_store) warps_.release(instruction.warp, *instruction.instruction);
-  if (instruction.outstanding > 0) return true;
+  if (instruction.outstanding > 0) return;
   if (stores)
-    pool_.release(index);
+    pool_.release(in_flight);
   else
-    complete(index);
-  return true;
+    complete(in_flight);
 }
 
 bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, size_t& next_reply) {
@@ -532,6 +554,7 @@ bool LoadStoreUnit::cycle(Cycle now, const std::vector<MemoryReply>& replies, si
   if (queued_ > 0) changed |= look_up(now);
   if (!bypassing_.empty()) changed |= drain_bypassing(now);
   if (dispatch_ != InFlightPool::none) changed |= dispatch(now);
+  if (!bulk_copies_.empty()) changed |= send_bulk_copy(now);
   return changed;
 }
 
@@ -546,7 +569,7 @@ Cycle LoadStoreUnit::next_event(Cycle now) const {
       if (!bank.queue.empty() && bank.queue.front().ready > now)
         next = std::min(next, bank.queue.front().ready);
   if (now < next_accept_) next = std::min(next, next_accept_);
-  if (dispatch_ != InFlightPool::none) {
+  if (dispatch_ != InFlightPool::none || !bulk_copies_.empty()) {
     if (2 * now + 1 < bulk_line_ends_) next = std::min(next, std::max(now + 1, bulk_line_ends_ / 2));
     if (now < next_bulk_copy_) next = std::min(next, next_bulk_copy_);
     if (now < tensor_map_known_) next = std::min(next, tensor_map_known_);

@@ -58,7 +58,9 @@ class alignas(64) LoadStoreUnit {
   /// Counts as if a cycle without change were repeated `cycles` times.
   void skip(Cycle cycles);
   /// Whether skip() may have something to count.
-  bool counts_waiting() const { return queued_ > 0 || dispatch_ != InFlightPool::none; }
+  bool counts_waiting() const {
+    return queued_ > 0 || dispatch_ != InFlightPool::none || !bulk_copies_.empty();
+  }
 
   /// Fetches a multiplication's operands from shared memory, after those already asked for, with what
   /// bandwidth accesses and bulk copies leave. Returns the cycles that takes if they use none from now on.
@@ -131,7 +133,9 @@ class alignas(64) LoadStoreUnit {
   bool look_up(Cycle now);
   bool dispatch(Cycle now);
   bool send_transactions(InFlight& instruction, Cycle now);
-  bool bypass(InFlight& instruction, Cycle now);
+  bool bypass(uint32_t in_flight, Cycle now);
+  bool send_bulk_copy(Cycle now);
+  void sent(uint32_t in_flight);
   bool tensor_map_read(const InFlight& instruction, Cycle now);
   bool bulk_copy_free(Cycle now);
   bool bulk_line_free(uint64_t address, Cycle now);
@@ -151,9 +155,10 @@ class alignas(64) LoadStoreUnit {
   Cycle bulk_line_ends_ = 0;           ///< in half cycles
   Cycle next_bulk_copy_ = 0;           ///< when the next one is prepared
   Cycle tensor_map_known_ = 0;         ///< the last that has been asked for
-  bool bulk_copy_begun_ = false;       ///< that at dispatch_
+  bool bulk_copy_begun_ = false;       ///< the first of bulk_copies_
   bool blocked_by_network_ = false;
   uint32_t result_turn_ = 0;
+  RingQueue<uint32_t> bulk_copies_;  // in flight and not sent; none if other accesses wait for them
   RingQueue<Delayed> shared_pipe_;
   RingQueue<Delayed> leaving_;  // loads of which all data are there, on their way out of the L1
   // At most as many of each as the SM's port is sectors wide.

@@ -10,8 +10,9 @@ constexpr TensorMemoryWork unrecorded_product{.columns = 256, .row_bytes = 4096}
 
 }  // namespace
 
-Cycle TensorQueue::fetched(uint32_t bytes) const {
-  const uint32_t width = spec_.shared_memory.operand_bandwidth;
+Cycle TensorQueue::fetched(const TensorMemoryWork& product, uint32_t bytes) const {
+  const uint32_t swizzled = spec_.sm.tensor_memory_swizzled_bandwidth;
+  const uint32_t width = product.swizzled && swizzled > 0 ? swizzled : spec_.shared_memory.operand_bandwidth;
   return width == 0 ? 0 : (bytes + width - 1) / width;
 }
 
@@ -29,8 +30,8 @@ void TensorQueue::take(const TensorMemoryWork& product, uint32_t latency, Cycle 
   const uint32_t rate = std::max(1u, spec_.sm.tensor_memory_columns);
   const Cycle columns = (product.columns + rate - 1) / rate;
   const Cycle begin = std::max(now, free_at_);
-  free_at_ = begin + std::max(columns, fetched(product.operand_bytes));
-  done_ = std::max({done_, free_at_, begin + latency + columns + fetched(product.row_bytes)});
+  free_at_ = begin + std::max(columns, fetched(product, product.operand_bytes));
+  done_ = std::max({done_, free_at_, begin + latency + columns + fetched(product, product.row_bytes)});
 }
 
 void TensorQueue::commit(uint32_t cta_slot, uint64_t mbarrier, Cycle now) {

@@ -38,7 +38,7 @@ class TensorQueue {
 
  private:
   void take(const TensorMemoryWork& product, uint32_t latency, Cycle now);
-  Cycle fetched(uint32_t bytes) const;
+  Cycle fetched(const TensorMemoryWork& product, uint32_t bytes) const;
 
   const Spec& spec_;
   Cycle free_at_ = 0;         ///< the tensor cores

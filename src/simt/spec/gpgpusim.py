@@ -316,7 +316,10 @@ def _sm(options: _Options, values: _Values) -> None:
         "sm.half_rate_fp32_accumulation", False, "mechanism of Accel-Sim: one interval for tensor products"
     )
     values.put("sm.warp_group_queue", 1, "mechanism of Accel-Sim: the unit is held")
-    for field in ("columns", "product_latency", "pair_latency", "split_latency", "bandwidth", "latency"):
+    for field in (
+        *("columns", "product_latency", "pair_latency", "split_latency"),
+        *("swizzled_bandwidth", "bandwidth", "latency"),
+    ):
         values.put(f"sm.tensor_memory_{field}", 0, "mechanism of Accel-Sim: no tensor memory")
     for field in ("interval", "latency"):
         values.put(f"sm.barrier_{field}", 0, "mechanism of Accel-Sim: barriers take no time")

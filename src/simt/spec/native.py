@@ -178,6 +178,7 @@ class NativeSm(TypedDict):
     tensor_memory_product_latency: int
     tensor_memory_pair_latency: int
     tensor_memory_split_latency: int
+    tensor_memory_swizzled_bandwidth: int
     tensor_memory_bandwidth: int
     tensor_memory_latency: int
     barrier_interval: int

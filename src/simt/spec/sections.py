@@ -296,6 +296,8 @@ class Sm(Section):
     """More for a product of two CTAs."""
     tensor_memory_split_latency: Annotated[int, Quantity("core cycles", 0, 4096)] = 0
     """More if two groups of lanes hold the columns of its D."""
+    tensor_memory_swizzled_bandwidth: Annotated[int, Quantity("bytes per core cycle", 0, 4096)] = 0
+    """Of swizzled operands from shared memory; 0: shared_memory.operand_bandwidth."""
     tensor_memory_bandwidth: Annotated[int, Quantity("bytes per core cycle", 0, 4096)] = 0
     """Between registers and tensor memory, for each sub-core; 0: as another tensor instruction."""
     tensor_memory_latency: Annotated[int, Quantity("core cycles", 0, 480)] = 0
