@@ -30,6 +30,8 @@ _EVEN = 0.02
 _MUCH_USE = 0.3
 """Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
 _LOOKED_AT = 16
+_RUN = 4
+"""Neighbours that the part has of CTAs that differ."""
 _NO_LIMIT = 1 << 62
 
 
@@ -220,19 +222,22 @@ def _is_even(launch: LaunchView) -> bool | None:
 
 
 def _chosen(launch: LaunchView, share: float, even: bool) -> tuple[list[int], list[int]]:
-    """CTAs of the part, and as many others. Equal CTAs: the first ones, which are neighbours as those of the
-    launch are. Others: the first ones of each wave."""
+    """CTAs of the part, and others, of which is seen what they share. Equal CTAs: the first ones, which are
+    neighbours as those of the launch are. Others: runs of neighbours, spread evenly over the grid, so that each
+    wave has its mean; and runs beside and between them."""
     count, wanted = launch.cta_count, round(launch.cta_count * share)
     if even:
         return list(range(wanted)), list(range(wanted, min(count, 2 * wanted)))
-    whole = launch.ctas_per_sm * launch.sm_count
-    of_wave = round(whole * share)
+    runs = -(-wanted // _RUN)
+    spacing = count / runs
     some: list[int] = []
     others: list[int] = []
-    for first in range(0, count, whole):
-        last = min(first + min(of_wave, wanted - len(some)), count)
-        some += range(first, last)
-        others += range(last, min(2 * last - first, count))
+    for run in range(runs):
+        between = int(run * spacing)
+        size = min(_RUN, wanted - len(some))
+        first = int((run + 0.5) * spacing) - size // 2
+        some += range(first, first + size)
+        others += (*range(between, between + size), *range(first + size, first + 2 * size))
     return some, others
 
 
