@@ -10,7 +10,9 @@ two is of a built-in model. All were drawn, and committed, before any of them wa
 import random
 import sys
 
+from simt.errors import SimtError
 from simt.network import works
+from simt.network.scaled import Way, estimate
 from simt.network.works import Work
 from simt.spec import Spec, load_spec
 
@@ -69,6 +71,7 @@ SHAPES: list[Launch] = [
     (H100, works.product(2048, 28672, 4096, H100, KIND)),
 ]
 """Attention, queries-keys-values, and gate-up of Llama-3-8B."""
+WAYS: tuple[Way, ...] = ("scale model", "parts")
 LISTS = {"first": drawn(5103), "second": drawn(5105), "shapes": SHAPES}
 
 
@@ -78,8 +81,31 @@ def name_of(work: Work) -> str:
 
 def main() -> None:
     for number, (spec, work) in enumerate(LISTS[sys.argv[1]]):
-        if not sys.argv[2:] or str(number) in sys.argv[2:]:
-            print(number, work.kind, name_of(work), spec.name, f"{work.grid} CTAs, {work.steps[0][1]} passes")
+        if sys.argv[2:] and str(number) not in sys.argv[2:]:
+            continue
+        whole = estimate(work, spec, "whole")
+        for way in WAYS:
+            try:
+                found = estimate(work, spec, way)
+            except SimtError as error:
+                print(f"{number} {work.kind} {name_of(work)} {spec.name}: no {way}: {error}", file=sys.stderr)
+                continue
+            stated = f"{found.stated:.4f}" if found.stated else ""
+            print(
+                f"{way},{work.kind},{name_of(work)},{spec.name},{whole.seconds:.6e},{found.seconds:.6e},"
+                f"{stated},{whole.processor:.2f},{found.processor:.2f}",
+                flush=True,
+            )
+            energy = "-"
+            if found.joules is not None and whole.joules:
+                energy = f"{found.joules / whole.joules - 1:+.1%}"
+            print(
+                f"{number} {work.kind} {name_of(work)} {spec.name}, {way}: {found.seconds / whole.seconds - 1:+.1%}"
+                f" (stated {found.stated:.1%}), energy {energy}, {found.limit} ({whole.limit}); "
+                f"{found.processor:.1f} of {whole.processor:.1f} s",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
