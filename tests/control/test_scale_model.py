@@ -37,6 +37,12 @@ extern "C" __global__ void gather(const float *table, unsigned mask, float *out)
   for (unsigned k = 1; k < 9; k++) sum += table[i * 2654435761u * k >> 3 & mask];
   out[i] = sum;
 }
+extern "C" __global__ void share(const float *all, int shared, const float *own, int alone, float *out) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < shared; i += blockDim.x) sum += all[i];
+  for (int i = threadIdx.x; i < alone; i += blockDim.x) sum += own[blockIdx.x * alone + i];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
 extern "C" __global__ void compute_less_and_less(float *out, int n) {
   float x = threadIdx.x;
   for (int i = n * (gridDim.x - blockIdx.x) / gridDim.x; i > 0; i--) x = x * 1.5f + 0.5f;
@@ -139,6 +145,20 @@ def test_what_all_share_must_fit_into_the_l2() -> None:
         found.append(kernel[ctas, BLOCK](table, words - 1, unbacked(each, ctas)).sampled)
     assert [x.decision for x in found] == ["predict", "full"]
     assert "does not fit into the L2" in found[1].reason
+
+
+def test_what_all_share_must_stay_in_the_l2_of_a_part() -> None:
+    """On the GPU 32 CTAs read together what 4 of the part read for themselves."""
+    shared, ctas = 1 << 17, 24 * WAVE
+    found = []
+    for alone in (1 << 10, 1 << 15):
+        little = {"l2.slice.sets": 16, "l2.slice.ways": 12, "clock.dram_mhz": 300}
+        gpu = simt.GPU("qv100", set={"sm.count": SMS, **little}, controller="scale-model")
+        array, own = (gpu.empty(n, np.float32, unbacked=True) for n in (shared, ctas * alone))
+        launch = gpu.compile(SOURCE).share[ctas, BLOCK](array, shared, own, alone, unbacked(gpu, ctas))
+        found.append(launch.sampled)
+    assert [x.decision for x in found] == ["predict", "full"]
+    assert "reads again from DRAM" in found[1].reason
 
 
 def test_all_ctas_leave_their_values() -> None:

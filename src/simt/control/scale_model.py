@@ -29,6 +29,8 @@ _EVEN = 0.02
 """Relative difference of CTAs' instructions up to which they are alike."""
 _MUCH_USE = 0.3
 """Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
+_AGAIN = 1.5
+"""Of what a part's CTAs access: reads of DRAM from which its L2 does not keep what they share."""
 _LOOKED_AT = 16
 _RUN = 4
 """Neighbours that the part has of CTAs that differ."""
@@ -95,8 +97,8 @@ class ScaleModel(Controller):
             self._refused = "some of its CTAs do not end without others"
             return GO_ON
         simulated = self._simulated(launch, launch.gpu, even, is_known)
-        if simulated is None:
-            self._refused = "what its CTAs share is read from DRAM much, as it does not fit into the L2"
+        if isinstance(simulated, str):
+            self._refused = simulated
             return GO_ON
         found, leaves_values = simulated
         self._found = found
@@ -105,9 +107,10 @@ class ScaleModel(Controller):
 
     def _simulated(
         self, launch: LaunchView, gpu: RunningGpu, even: bool, is_known: bool
-    ) -> tuple[_Found, bool] | None:
-        """What the part of the GPU shows, and whether the launch leaves values. None if it would show nothing
-        of the GPU: DRAM is as fast only if what is read of it has as many banks for each byte."""
+    ) -> tuple[_Found, bool] | str:
+        """What the part of the GPU shows, and whether the launch leaves values; or why it would show nothing of
+        the GPU. DRAM is as fast only if what is read of it has as many banks for each byte, and what many SMs
+        read again is read for few by a part."""
         assert launch.code is not None
         source = launch.code.source
         part = scale_model(gpu.spec)
@@ -155,8 +158,12 @@ class ScaleModel(Controller):
             part.sm.count,
             abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
         )
-        if footprint.shared_lines > gpu.spec.l2_lines and _dram_use(found.result, part) > _MUCH_USE:
-            return None
+        if _dram_use(found.result, part) > _MUCH_USE:
+            if footprint.shared_lines > gpu.spec.l2_lines:
+                return "what its CTAs share is read from DRAM much, as it does not fit into the L2"
+            once = footprint.lines * part.l2.slice.line_bytes / SECTOR_BYTES
+            if found.result.engine["dram_reads"] > _AGAIN * once:
+                return "a part of the GPU reads again from DRAM what its CTAs share"
         if signature:
             self.simulated_[key] = found
         return found, leaves_values

@@ -26,7 +26,7 @@ from simt import _engine
 from simt.cache import cache_directory, used, write_whole
 from simt.control.controller import GO_ON, Decision, LaunchView
 from simt.control.scale_model import FEWEST_WAVES, ScaleModel
-from simt.errors import SimtError
+from simt.errors import SimtError, SpecError
 
 if TYPE_CHECKING:
     from simt.control import Controller
@@ -226,7 +226,7 @@ def _measured(work: Work, spec: Spec, way: Way | None) -> _Measured:
 
 def _by_waves(work: Work, spec: Spec) -> _Measured:
     if work.kind not in _NEEDS_VALUES and work.grid >= FEWEST_WAVES * spec.sm.count:
-        with suppress(_NoScaleModel):
+        with suppress(_NoScaleModel, SpecError):
             return _measured(work, spec, "scale model")
     return _measured(work.like or work, spec, "parts")
 
