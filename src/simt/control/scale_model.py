@@ -29,6 +29,8 @@ _EVEN = 0.02
 """Relative difference of CTAs' instructions up to which they are alike."""
 _MUCH_USE = 0.3
 """Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
+_PACE = 0.5
+"""Of DRAM's peak, from which it sets the pace."""
 _AGAIN = 1.5
 """Of what a part's CTAs access: reads of DRAM from which its L2 does not keep what they share."""
 _LOOKED_AT = 16
@@ -158,12 +160,12 @@ class ScaleModel(Controller):
             part.sm.count,
             abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
         )
-        if _dram_use(found.result, part) > _MUCH_USE:
-            if footprint.shared_lines > gpu.spec.l2_lines:
-                return "what its CTAs share is read from DRAM much, as it does not fit into the L2"
-            once = footprint.lines * part.l2.slice.line_bytes / SECTOR_BYTES
-            if found.result.engine["dram_reads"] > _AGAIN * once:
-                return "a part of the GPU reads again from DRAM what its CTAs share"
+        use = _dram_use(found.result, part)
+        if use > _MUCH_USE and footprint.shared_lines > gpu.spec.l2_lines:
+            return "what its CTAs share is read from DRAM much, as it does not fit into the L2"
+        once = footprint.lines * part.l2.slice.line_bytes / SECTOR_BYTES
+        if use > _PACE and found.result.engine["dram_reads"] > _AGAIN * once:
+            return "a part of the GPU reads again from DRAM what its CTAs share"
         if signature:
             self.simulated_[key] = found
         return found, leaves_values

@@ -26,7 +26,7 @@ from simt import _engine
 from simt.cache import cache_directory, used, write_whole
 from simt.control.controller import GO_ON, Decision, LaunchView
 from simt.control.scale_model import FEWEST_WAVES, ScaleModel
-from simt.errors import SimtError, SpecError
+from simt.errors import ControlError, SimtError, SpecError
 
 if TYPE_CHECKING:
     from simt.control import Controller
@@ -273,7 +273,12 @@ class _Simulated:
         slots = self._slots()
         if self._work.grid < FEWEST_WAVES * slots:
             raise _NoScaleModel(f"it has fewer than {FEWEST_WAVES} waves of CTAs")
-        launch, part = self._part(self._work.grid, None)
+        try:
+            launch, part = self._part(self._work.grid, None)
+        except ControlError as error:  # which names the launch
+            if isinstance(error.__cause__, _NoScaleModel):
+                raise error.__cause__ from None
+            raise
         assert launch.sampled is not None  # by the controller
         stated = launch.sampled.half_widths["cycles"]
         return self._found(slots, "scale model", (part,), stated, launch.sampled.ctas, begin)
