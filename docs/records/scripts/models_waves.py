@@ -1,6 +1,6 @@
-"""Launches of `simt model` of several waves: each simulated whole, estimated from its parts, and on a scale model.
+"""Launches of `simt model` of several waves: each whole, from its parts, and on a scale model.
 
-    python docs/records/scripts/models_waves.py first|second|shapes [NUMBER ...] >> FILE
+    python docs/records/scripts/models_waves.py first|second|shapes [NUMBER ...] > FILE
 
 first: launches whose errors may give intervals. second: launches that are looked at once, when the intervals
 are there. shapes: products and attention of Llama-3-8B, for the times of the processor. No shape of the first
@@ -80,6 +80,7 @@ def name_of(work: Work) -> str:
 
 
 def main() -> None:
+    print("way,kind,launch,gpu,whole,estimate,stated,whole_processor,processor")
     for number, (spec, work) in enumerate(LISTS[sys.argv[1]]):
         if sys.argv[2:] and str(number) not in sys.argv[2:]:
             continue
@@ -100,9 +101,9 @@ def main() -> None:
             if found.joules is not None and whole.joules:
                 energy = f"{found.joules / whole.joules - 1:+.1%}"
             print(
-                f"{number} {work.kind} {name_of(work)} {spec.name}, {way}: {found.seconds / whole.seconds - 1:+.1%}"
-                f" (stated {found.stated:.1%}), energy {energy}, {found.limit} ({whole.limit}); "
-                f"{found.processor:.1f} of {whole.processor:.1f} s",
+                f"{number} {work.kind} {name_of(work)} {spec.name}, {way}: "
+                f"{found.seconds / whole.seconds - 1:+.1%} (stated {found.stated:.1%}), "
+                f"energy {energy}, {found.limit} ({whole.limit}); {found.processor:.1f} of {whole.processor:.1f} s",
                 file=sys.stderr,
                 flush=True,
             )

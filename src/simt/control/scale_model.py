@@ -110,9 +110,9 @@ class ScaleModel(Controller):
     def _simulated(
         self, launch: LaunchView, gpu: RunningGpu, even: bool, is_known: bool
     ) -> tuple[_Found, bool] | str:
-        """What the part of the GPU shows, and whether the launch leaves values; or why it would show nothing of
-        the GPU. DRAM is as fast only if what is read of it has as many banks for each byte, and what many SMs
-        read again is read for few by a part."""
+        """What the part of the GPU shows, and whether the launch leaves values; or why it would show
+        nothing of the GPU. DRAM is as fast only if what is read of it has as many banks for each byte, and
+        what many SMs read again is read for few by a part."""
         assert launch.code is not None
         source = launch.code.source
         part = scale_model(gpu.spec)
@@ -232,8 +232,8 @@ def _is_even(launch: LaunchView) -> bool | None:
 
 def _chosen(launch: LaunchView, share: float, even: bool) -> tuple[list[int], list[int]]:
     """CTAs of the part, and others, of which is seen what they share. Equal CTAs: the first ones, which are
-    neighbours as those of the launch are. Others: runs of neighbours, spread evenly over the grid, so that each
-    wave has its mean; and runs beside and between them."""
+    neighbours as those of the launch are. Others: runs of neighbours, spread evenly over the grid, so that
+    each wave has its mean; and runs beside and between them."""
     count, wanted = launch.cta_count, round(launch.cta_count * share)
     if even:
         return list(range(wanted)), list(range(wanted, min(count, 2 * wanted)))

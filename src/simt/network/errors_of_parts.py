@@ -16,8 +16,8 @@ FILE = Path(__file__).with_name("held_out.csv")
 LEAST = 0.02
 """Relative half width of an interval where errors were smaller, and of launches that were simulated whole."""
 LOOPS = frozenset(("product", "prefill_attention", "decode_attention"))
-"""Kernels with a loop: their parts have fewer passes, those of others fewer CTAs only; a scale model leaves waves
-out of them."""
+"""Kernels with a loop: their parts have fewer passes, those of others fewer CTAs only; a scale model leaves
+waves out of them."""
 BEYOND = 1.25
 """The half width in multiples of the largest error. The next of n errors is larger than all of them in one
 case of n + 1, and that by about as much as these are above the ones before."""

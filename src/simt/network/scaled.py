@@ -1,11 +1,11 @@
 """The time and energy of a launch, from what is simulated of it.
 
 A launch of several waves runs on a scale model of the GPU (`simt.control.scale_model`). Of others, parts are
-simulated: the first waves of their CTAs, with part of their loops. A launch of equal CTAs of a long loop takes `start + makespan`, where a CTA with s passes takes `fixed + rate
-s`, and the makespan is that of all CTAs in their order on the places that the GPU has for them. Three
-launches of parts give the three values: one wave with few passes, one wave with more, and two waves with few.
-A kernel without a loop takes `start + rate x CTAs`, from two launches. What is as large as its parts is
-simulated whole.
+simulated: the first waves of their CTAs, with part of their loops. A launch of equal CTAs of a long loop
+takes `start + makespan`, where a CTA with s passes takes `fixed + rate s`, and the makespan is that of all
+CTAs in their order on the places that the GPU has for them. Three launches of parts give the three values:
+one wave with few passes, one wave with more, and two waves with few. A kernel without a loop takes `start +
+rate x CTAs`, from two launches. What is as large as its parts is simulated whole.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _NEEDS_VALUES = ("decode_attention",)
 """Kernels with tensors that must have memory, of which a scale model would execute all CTAs: pages go through
 shared memory, and so do keys, and what comes from there is not told apart."""
 _ERROR, _PLAIN_ERROR = 0.05, 0.01
-"""Of the time, asked of systematic sampling on a scale model; of kernels without a loop, which take little time
-there, and often wait for DRAM, whose write-backs differ from wave to wave."""
+"""Of the time, asked of systematic sampling on a scale model; of kernels without a loop, which take little
+time there, and often wait for DRAM, whose write-backs differ from wave to wave."""
 _FROM = 1.3
 """A launch is simulated whole if its CTAs make less than this many times the passes that its parts would
 make."""
@@ -67,9 +67,10 @@ class LaunchEstimate:
 
     seconds: from its begin to that of what depends on it. low, high: without errors of the extrapolation,
     between these lie what is not known of the last wave. joules: None if energies of the GPU are not known;
-    joules_error: their relative 95 % interval. limit: the resource that sets the pace, or "latency". way: how
-    it was simulated. stated: the relative half width that the scale model states, 0 without one. simulated:
-    passes of CTAs that were simulated, of those that the launch makes. processor: seconds that this took. confidence: of the simulated launches against silicon.
+    joules_error: their relative 95 % interval. limit: the resource that sets the pace, or "latency". way:
+    how it was simulated. stated: the relative half width that the scale model states, 0 without one.
+    simulated: passes of CTAs that were simulated, of those that the launch makes. processor: seconds that
+    this took. confidence: of the simulated launches against silicon.
     """
 
     seconds: float
@@ -191,8 +192,8 @@ def to_simulate(work: Work, spec: Spec) -> frozenset[Path]:
 
 
 def parts_of(work: Work, spec: Spec) -> frozenset[Path]:
-    """Files of the cache with the parts of the launches that `fastest` compares; several launches may have the
-    same ones."""
+    """Files of the cache with the parts of the launches that `fastest` compares; several launches may have
+    the same ones."""
     return frozenset(_path(one.like or one, spec, "parts") for one in (work, *work.others))
 
 
