@@ -103,7 +103,8 @@ def main() -> None:
             print(
                 f"{number} {work.kind} {name_of(work)} {spec.name}, {way}: "
                 f"{found.seconds / whole.seconds - 1:+.1%} (stated {found.stated:.1%}), "
-                f"energy {energy}, {found.limit} ({whole.limit}); {found.processor:.1f} of {whole.processor:.1f} s",
+                f"energy {energy}, {found.limit} ({whole.limit}); "
+                f"{found.processor:.1f} of {whole.processor:.1f} s",
                 file=sys.stderr,
                 flush=True,
             )
