@@ -2,10 +2,10 @@
 
 python benchmarks/threads.py --threads 2 16 64
 
-One thread runs every task that several could run, in the order in which they would take them, and times it. The
-time on N threads is that of the rest and, for each group of tasks, that of the thread which ends last, if each
-takes the next task when it has ended one. Starting threads and moving data between their caches are left out, so
-this is a bound. The least of several runs of each is taken.
+One thread runs every task that several could run, in the order in which they would take them, and times it.
+The time on N threads is that of the rest and, for each group of tasks, that of the thread which ends last, if
+each takes the next task when it has ended one. Starting threads and moving data between their caches are left
+out, so this is a bound. The least of several runs of each is taken.
 """
 
 from __future__ import annotations

@@ -101,6 +101,11 @@ void track_unbacked(Grid& grid) {
     grid.track(std::make_unique<simt::check::Unbacked>(grid.program(), grid.memory()));
 }
 
+/// A launch that leaves no values needs those of matrix products only for addresses and control flow.
+void leave_out_products(Grid& grid) {
+  if (!simt::check::decided_by_products(grid.program())) grid.leave_out_products();
+}
+
 /// A launch that is executed without timing, part by part.
 class Execution {
  public:
@@ -184,6 +189,7 @@ std::shared_ptr<ExecutedSource> source(const DescribedLaunch& self, const nb::by
   description.state = self.state;
   if (poll) description.poll = asking(std::move(poll));
   description.prepare = track_unbacked;
+  description.prepare_for_time = leave_out_products;
   return std::make_shared<ExecutedSource>(
       self.module->program, self.function, self.with(parameters, id), *self.module->memory, self.machine,
       self.module->lowering(sm_version, plain), table, std::move(description));

@@ -86,6 +86,18 @@ void Unbacked::settle() {
   }
 }
 
+bool decided_by_products(const Program& program) {
+  if (program.is_machine_code()) return true;
+  const std::vector<OpFacts> facts = facts_of(program);
+  ValueFlow flow(program, facts);
+  for (uint32_t op = 0; op < program.code.size(); ++op) {
+    const std::string_view opcode = program.module.mnemonics[program.instruction(op).mnemonic].opcode;
+    const bool multiplies = opcode == "mma" || opcode == "wmma" || opcode == "wgmma";
+    if (multiplies && flow.use_of(op).decides) return true;
+  }
+  return false;
+}
+
 void Unbacked::refuse(uint32_t op, const Allocation& read, const ValueFlow::Use& use) const {
   std::string text =
       "`" + program_.text(op) + "` at " + program_.where(op).position + " reads `" + read.label + "`, ";

@@ -46,4 +46,7 @@ class Unbacked final : public functional::AccessTracker {
   std::unique_ptr<ValueFlow> flow_;  ///< made when something is read that holds no value
 };
 
+/// Whether an address or control flow may depend on the values of matrix products of warps and warp groups.
+bool decided_by_products(const Program& program);
+
 }  // namespace simt::check

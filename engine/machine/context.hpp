@@ -86,6 +86,7 @@ struct Context {
   AccessRecord* record = nullptr;      ///< nullptr if not needed
   Observer* observer = nullptr;        ///< nullptr: nothing is checked
   AccessTracker* tracker = nullptr;    ///< nullptr: all memory holds values
+  bool without_products = false;       ///< nothing needs the values of matrix products
   const Op* op = nullptr;              ///< the Op that is executed; only set for the tracker
   DeferredAccess* deferred = nullptr;  ///< where Deferred ops record their access; nullptr: they take effect
                                        ///< immediately

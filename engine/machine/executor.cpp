@@ -26,6 +26,7 @@ Executor::Executor(Grid& grid, bool concurrent)
   context_.concurrent = concurrent;
   observer_ = context_.observer = grid.observer();
   context_.tracker = grid.tracker();
+  context_.without_products = grid.without_products();
   if (observer_) watched_ = observer_->watched(grid).data();
   if (machine_code_) context_.first_rank = 0;
   context_.banks[1] =

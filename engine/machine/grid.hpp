@@ -85,6 +85,9 @@ class Grid {
   /// From now on, the accesses of its CTAs are tracked.
   void track(std::unique_ptr<AccessTracker> tracker) { tracker_ = std::move(tracker); }
   AccessTracker* tracker() const { return tracker_.get(); }
+  /// From now on, its CTAs do not compute the values of matrix products.
+  void leave_out_products() { without_products_ = true; }
+  bool without_products() const { return without_products_; }
   /// A warp's bank place::threads.
   std::byte* thread_bank(uint32_t warp);
   /// Bank place::launch.
@@ -174,6 +177,7 @@ class Grid {
   PrintSink print_;
   Observer* observer_ = nullptr;
   std::unique_ptr<AccessTracker> tracker_;
+  bool without_products_ = false;
   mutable std::mutex print_mutex_;
   bool keeps_printed_ = false;
   const std::function<bool()>* stop_ = nullptr;  ///< set while CTAs run without timing

@@ -354,6 +354,7 @@ ExecutedSource::ExecutedSource(const Program& program, uint32_t function, Launch
       lowering_(std::move(lowering)),
       poll_(std::move(description.poll)),
       prepare_(std::move(description.prepare)),
+      prepare_for_time_(std::move(description.prepare_for_time)),
       grid_(program, function, std::move(config), memory, machine, nullptr) {
   grid_.keep_printed();
   if (prepare_) prepare_(grid_);
@@ -391,12 +392,14 @@ ExecutedSource::ExecutedSource(const ExecutedSource& other, std::shared_ptr<Devi
       lowering_(other.lowering_),
       poll_(other.poll_),
       prepare_(other.prepare_),
+      prepare_for_time_(other.prepare_for_time_),
       grid_(other.grid_.program(), other.grid_.function(), other.grid_.config(), *memory_,
             other.grid_.machine(), nullptr),
       launch_(other.launch_),
       instructions_(other.instructions_) {
   grid_.keep_printed();
   if (prepare_) prepare_(grid_);
+  if (prepare_for_time_ && leaves_no_values()) prepare_for_time_(grid_);
 }
 
 ExecutedSource::~ExecutedSource() = default;
@@ -405,17 +408,32 @@ std::shared_ptr<InstructionSource> ExecutedSource::without_effect() const {
   return std::shared_ptr<InstructionSource>(new ExecutedSource(*this, grid_.memory().copy_on_write()));
 }
 
+namespace {
+
+/// Whether code of a module may access a variable of global memory.
+bool accesses_variables(const ptx::Module& module) {
+  const auto is_global = [](const ptx::Variable& v) { return v.space == ptx::Space::Global; };
+  const auto points = [](const ptx::Variable& v) { return !v.relocations.empty(); };
+  if (std::ranges::any_of(module.variables, points)) return std::ranges::any_of(module.variables, is_global);
+  const auto names_global = [&](const ptx::Operand& o) {
+    return o.kind == ptx::OperandKind::Variable && !o.local && is_global(module.variables[o.index]);
+  };
+  return std::ranges::any_of(module.functions, [&](const ptx::Function& f) {
+    return std::ranges::any_of(f.operands, names_global);
+  });
+}
+
+}  // namespace
+
 bool ExecutedSource::leaves_no_values() const {
   const Program& program = grid_.program();
   if (program.is_machine_code() || !grid_.memory().has_unknown()) return false;
   const ptx::Module& module = program.module;
-  const auto is_variable = [](const ptx::Variable& v) { return v.space == ptx::Space::Global; };
   const auto is_of_system = [](const ptx::Function& f) { return !f.defined; };  // it may print or allocate
   const auto writes_surface = [](const ptx::Mnemonic& m) {
     return m.opcode == "sust" || m.opcode == "sured";
   };
-  if (std::ranges::any_of(module.variables, is_variable) ||
-      std::ranges::any_of(module.functions, is_of_system) ||
+  if (accesses_variables(module) || std::ranges::any_of(module.functions, is_of_system) ||
       std::ranges::any_of(module.mnemonics, writes_surface))
     return false;
   return std::ranges::none_of(buffers(),
@@ -526,6 +544,7 @@ BlockCounts ExecutedSource::preview(const std::vector<uint64_t>& ordinals, const
   const auto memory = grid_.memory().copy_on_write();
   Grid grid(grid_.program(), grid_.function(), grid_.config(), *memory, grid_.machine(), nullptr);
   if (prepare_) prepare_(grid);
+  if (prepare_for_time_ && leaves_no_values()) prepare_for_time_(grid);
   const uint32_t size = grid.cluster_size();
   Grid::Part part;
   part.count = ordinals.size() / size;

@@ -27,6 +27,8 @@ class ExecutedSource : public InstructionSource {
     std::vector<std::byte> state;        ///< of CTAs that have begun, from Grid::run_to
     std::function<void()> poll;          ///< called while CTAs are executed without timing; may throw
     std::function<void(Grid&)> prepare;  ///< called for each Grid that is made
+    /// Called for the Grid of a launch that is executed for its time alone and leaves no values.
+    std::function<void(Grid&)> prepare_for_time;
   };
 
   ExecutedSource(const Program& program, uint32_t function, LaunchConfig config, DeviceMemory& memory,
@@ -84,7 +86,7 @@ class ExecutedSource : public InstructionSource {
   std::shared_ptr<DeviceMemory> memory_;  // of a source without effect; outlives the grid
   std::shared_ptr<const Lowering> lowering_;
   std::function<void()> poll_;
-  std::function<void(Grid&)> prepare_;
+  std::function<void(Grid&)> prepare_, prepare_for_time_;
   Grid grid_;
   LaunchInfo launch_;
   std::vector<StaticInstruction> instructions_;

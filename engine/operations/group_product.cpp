@@ -37,6 +37,7 @@ uint64_t descriptor(const Context& c, Place place, bool in_pairs) {
 template <class To, class C>
 void run_group_product(Context& c, const Op& op) {
   need_whole_warp(c);
+  if (c.without_products) return;
   const auto& detail = op.details<GroupProductDetail>();
   constexpr bool pairs = std::is_same_v<C, uint16_t>;
   using Plane = typename To::Plane;

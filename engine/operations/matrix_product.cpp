@@ -120,6 +120,7 @@ void run_aligned(Context& c, const ProductDetail& detail, const Addition& additi
 template <class C, class To, bool pairs>
 void run_product(Context& c, const Op& op) {
   need_whole_warp(c);
+  if (c.without_products) return;
   const auto& detail = op.details<ProductDetail>();
   if constexpr (std::is_same_v<typename To::Plane, float>)
     if (const Addition* addition = detail.addition.on(c.grid->machine().tensor_core))

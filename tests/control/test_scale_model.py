@@ -37,6 +37,17 @@ extern "C" __global__ void gather(const float *table, unsigned mask, float *out)
   for (unsigned k = 1; k < 9; k++) sum += table[i * 2654435761u * k >> 3 & mask];
   out[i] = sum;
 }
+extern "C" __global__ void share(const float *all, int shared, const float *own, int alone, float *out) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < shared; i += blockDim.x) sum += all[i];
+  for (int i = threadIdx.x; i < alone; i += blockDim.x) sum += own[blockIdx.x * alone + i];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+extern "C" __global__ void compute_less_and_less(float *out, int n) {
+  float x = threadIdx.x;
+  for (int i = n * (gridDim.x - blockIdx.x) / gridDim.x; i > 0; i--) x = x * 1.5f + 0.5f;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
 extern "C" __global__ void last_is_bad(float *out) {
   const long i = blockIdx.x + 1 == gridDim.x ? 1l << 40 : blockIdx.x * blockDim.x + threadIdx.x;
   out[i] = 1;
@@ -92,6 +103,18 @@ def test_a_part_has_its_share_of_dram() -> None:
     assert found.engine["dram_reads"] == pytest.approx(whole.engine["dram_reads"], rel=0.1)
 
 
+def test_a_part_has_of_ctas_that_differ_what_the_launch_has() -> None:
+    """Each CTA computes a little less than the one before."""
+    ctas, found = 10 * WAVE, []
+    for controller in (None, "scale-model"):
+        gpu = gpu_with(controller)
+        found.append(gpu.compile(SOURCE).compute_less_and_less[ctas, BLOCK](unbacked(gpu, ctas), 400))
+    assert found[1].sampled is not None and found[1].sampled.decision == "predict"
+    assert found[1].cycles == pytest.approx(found[0].cycles, rel=0.03)
+    instructions = [launch.engine["warp_instructions"] for launch in found]
+    assert instructions[1] == pytest.approx(instructions[0], rel=0.01)
+
+
 def test_few_waves_are_simulated_whole() -> None:
     ctas = FEWEST_WAVES * WAVE - 1
     whole, found = compute(None, ctas), compute("scale-model", ctas)
@@ -124,6 +147,20 @@ def test_what_all_share_must_fit_into_the_l2() -> None:
     assert "does not fit into the L2" in found[1].reason
 
 
+def test_what_all_share_must_stay_in_the_l2_of_a_part() -> None:
+    """On the GPU 32 CTAs read together what 4 of the part read for themselves."""
+    shared, ctas = 1 << 17, 8 * WAVE
+    found = []
+    for alone in (1 << 9, 1 << 14):
+        little = {"l2.slice.sets": 16, "l2.slice.ways": 12, "clock.dram_mhz": 100}
+        gpu = simt.GPU("qv100", set={"sm.count": SMS, **little}, controller="scale-model")
+        array, own = (gpu.empty(n, np.float32, unbacked=True) for n in (shared, ctas * alone))
+        launch = gpu.compile(SOURCE).share[ctas, BLOCK](array, shared, own, alone, unbacked(gpu, ctas))
+        found.append(launch.sampled)
+    assert [x.decision for x in found] == ["predict", "full"]
+    assert "reads again from DRAM" in found[1].reason
+
+
 def test_all_ctas_leave_their_values() -> None:
     gpu = gpu_with()
     ctas = 8 * WAVE
@@ -149,6 +186,54 @@ def test_ctas_that_leave_no_values_are_not_executed() -> None:
     backed = gpu_with()
     with pytest.raises(ProgramFault, match="illegal address"):
         backed.compile(SOURCE).last_is_bad[ctas, BLOCK](backed.zeros(ctas * BLOCK, np.float32))
+
+
+def test_variables_that_no_code_accesses_are_no_values() -> None:
+    """A module of Triton has such ones, of names that its libraries look up."""
+    ctas = 8 * WAVE
+    gpu = gpu_with()
+    names = 'extern "C" { __device__ char name[4] = "ftz"; __device__ float kept; }'
+    launch = gpu.compile(names + SOURCE).last_is_bad[ctas, BLOCK](unbacked(gpu, ctas))
+    assert launch.sampled is not None and launch.sampled.decision == "predict"
+    with pytest.raises(ProgramFault, match="illegal address"):
+        gpu.compile(names + SOURCE.replace("out[i] = 1;", "out[i] = 1; kept = 1;")).last_is_bad[ctas, BLOCK](
+            unbacked(gpu, ctas)
+        )
+
+
+PRODUCTS = """
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void multiply(const __half *a, float *out, int steps) {
+  __shared__ float shown[8][256];
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> x;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major> y;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+  wmma::load_matrix_sync(x, a, 16);
+  wmma::load_matrix_sync(y, a, 16);
+  wmma::fill_fragment(sum, 0.0f);
+  for (int i = 0; i < steps; i++) wmma::mma_sync(sum, x, y, sum);
+  wmma::store_matrix_sync(DECIDES ? shown[threadIdx.x / 32] : out, sum, 16, wmma::mem_row_major);
+  float x0 = threadIdx.x;
+  if (DECIDES) for (float i = 0; i < shown[threadIdx.x / 32][0]; i += 1) x0 = x0 * 1.5f + 0.5f;
+  out[256 + blockIdx.x * blockDim.x + threadIdx.x] = x0;
+}
+"""
+
+
+@pytest.mark.parametrize("decides", ["false", "true"])
+def test_products_that_decide_something_are_computed(decides: str) -> None:
+    """Of a launch that leaves no values, others are not."""
+    ctas, found = 24 * WAVE, []
+    for controller in (None, "scale-model"):
+        gpu = gpu_with(controller)
+        kernel = gpu.compile(PRODUCTS.replace("DECIDES", decides)).multiply
+        ones = gpu.array(np.ones(256, np.float16))
+        out = gpu.empty(256 + ctas * 256, np.float32, unbacked=True)
+        found.append(kernel[ctas, 256](ones, out, 20))
+    assert found[1].sampled is not None and found[1].sampled.decision == "predict"
+    assert found[1].cycles == pytest.approx(found[0].cycles, rel=0.03)
 
 
 def test_equal_launches_are_simulated_once() -> None:
@@ -211,3 +296,8 @@ def test_what_all_share_has_room() -> None:
     part = scale_model(whole)
     assert with_room(part, whole, 0) == part
     assert with_room(part, whole, 1 << 40).l2_lines == pytest.approx(whole.l2_lines, rel=0.05)
+    # Each of two partitions has a copy of what SMs of both read.
+    whole = load_spec("h100")
+    part = scale_model(whole)
+    room = with_room(part, whole, whole.l2_lines // 4).l2_lines
+    assert room == pytest.approx(whole.l2_lines / 2 + part.l2_lines / 2, rel=0.02)

@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from simt.cli import app
+from simt.errors import SimtError
 from simt.network import Architecture, predict, works
 from simt.network import scaled as scaled_launches
+from simt.network.errors_of_parts import LEAST, half_width
 from simt.network.scaled import estimate
 from simt.spec import load_spec
 
@@ -47,9 +49,44 @@ def test_the_last_cta_ends_when_slots_say() -> None:
 def test_parts_give_the_time_of_the_whole(make: object) -> None:
     spec = load_spec("h100", FEW_SMS)
     work = make(spec)  # type: ignore[operator]
-    parts, whole = estimate(work, spec), estimate(work, spec, whole=True)
-    assert not parts.whole and parts.simulated < 0.8 and whole.simulated == 1
+    parts, whole = estimate(work, spec, "parts"), estimate(work, spec, "whole")
+    assert parts.way == "parts" and parts.simulated < 0.8 and whole.simulated == 1
     assert parts.seconds == pytest.approx(whole.seconds, rel=0.12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda spec: works.product(512, 2048, 512, spec, "bfloat16", tile=(64, 64, 64, 4, 3)),
+        lambda spec: works.prefill_attention(4, 512, 16, 4, 64, "bfloat16", spec),
+        lambda spec: works.norm(1200, 1024, "bfloat16", True, False),
+    ],
+)
+def test_launches_of_several_waves_run_on_a_scale_model(make: object) -> None:
+    spec = load_spec("h100", {"sm.count": 12})
+    work = make(spec)  # type: ignore[operator]
+    found, whole = estimate(work, spec), estimate(work, spec, "whole")
+    assert found.way == "scale model" and found.simulated < 0.6 and whole.way == "whole"
+    assert abs(found.seconds / whole.seconds - 1) <= half_width(work.kind, found.way, found.stated) < 0.2
+    assert found.joules == pytest.approx(whole.joules, rel=0.1)
+
+
+def test_few_waves_and_kernels_that_need_values_have_no_scale_model() -> None:
+    spec = load_spec("h100", FEW_SMS)
+    few = works.norm(5 * 4 * 16 - 1, 1024, "bfloat16", True, False)  # an SM holds 16 CTAs of four warps
+    assert estimate(few, spec).way == "parts"
+    with pytest.raises(SimtError, match="fewer than 5 waves"):
+        estimate(few, spec, "scale model")
+    attention = works.decode_attention(32, 64, 2, 2, 64, "bfloat16", spec)[0]
+    assert attention.grid >= 5 * 4 and estimate(attention, spec).way != "scale model"
+
+
+def test_intervals_follow_from_errors_and_what_is_stated() -> None:
+    assert half_width("product", "whole", 0.3) == LEAST
+    assert half_width("product", "scale model", 0.3) == 0.3
+    least = {way: half_width("product", way) for way in ("parts", "scale model")}
+    assert LEAST < least["scale model"] < least["parts"]
 
 
 @pytest.mark.slow

@@ -350,37 +350,55 @@ uint64_t Gpu::warm(const Footprint& footprint, uint64_t cta) {
 std::array<uint64_t, 3> Gpu::begin_as_part(const L2Contents& whole, const PartFootprint& footprint,
                                            double share) {
   std::array<uint64_t, 3> taken{};
-  const auto is_of_share = [share](uint64_t line) {
+  const auto is_of = [](double share_of_lines, uint64_t line) {
     uint64_t x = line / LineAccess::line_bytes * 0x9e3779b97f4a7c15ull;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
-    return static_cast<double>(x >> 11) * 0x1p-53 < share;
+    return static_cast<double>(x >> 11) * 0x1p-53 < share_of_lines;
   };
-  const auto insert = [&](uint64_t line, uint32_t sectors, bool write) {
-    if (sectors)
-      memory_->warm({line, static_cast<uint8_t>(sectors), write},
-                    static_cast<uint32_t>(line / LineAccess::line_bytes % memory_->partitions().count()));
+  const uint32_t partitions = memory_->partitions().count();
+  const auto insert = [&](uint64_t line, uint32_t sectors, bool write, uint32_t partition) {
+    if (sectors) memory_->warm({line, static_cast<uint8_t>(sectors), write}, partition);
   };
   std::vector<uint64_t> shared;
   for (const auto& [line, access] : footprint.lines())
-    if (access.shared && access.read && !is_of_share(line)) shared.push_back(line);
+    if (access.shared && access.read && !is_of(share, line)) shared.push_back(line);
   std::ranges::sort(shared);
-  for (const uint64_t line : shared) insert(line, footprint.lines().at(line).read, false);
+  for (const uint64_t line : shared)  // SMs of all partitions read it
+    for (uint32_t p = 0; p < partitions; ++p) insert(line, footprint.lines().at(line).read, false, p);
   // The oldest of each set first.
   const uint32_t ways = spec_.l2.slice.ways;
-  std::vector<std::pair<size_t, const CacheLine*>> by_age;
-  for (const auto& lines : whole.slices)
+  struct Held {
+    size_t age;
+    const CacheLine* line;
+    uint32_t partition;
+  };
+  std::vector<Held> by_age;
+  // Unmodified lines, and modified ones: the part has its share of both. What its CTAs access, and no others,
+  // is of it already, as other lines are of what other CTAs access.
+  std::array<double, 2> all{}, own{}, rest{};
+  for (size_t s = 0; s < whole.slices.size(); ++s) {
+    const auto& lines = whole.slices[s];
+    const auto partition = static_cast<uint32_t>(s * partitions / whole.slices.size());
     for (size_t i = 0, begin = 0; i < lines.size(); ++i) {
       if (lines[i].line / ways != lines[begin].line / ways) begin = i;
-      by_age.emplace_back(i - begin, &lines[i]);
+      by_age.push_back({i - begin, &lines[i], partition});
+      const size_t kind = lines[i].modified != 0;
+      const auto found = footprint.lines().find(lines[i].tag);
+      const bool accessed = found != footprint.lines().end();
+      ++all[kind];
+      if (accessed && !found->second.shared) ++own[kind];
+      if (!accessed) ++rest[kind];
     }
-  std::ranges::stable_sort(by_age, {}, [](const auto& each) { return each.first; });
-  for (const auto& [age, line] : by_age) {
+  }
+  std::ranges::stable_sort(by_age, {}, &Held::age);
+  for (const auto& [age, line, partition] : by_age) {
     const bool accessed = footprint.lines().contains(line->tag);
-    if (!accessed && !is_of_share(line->tag)) continue;
+    const size_t kind = line->modified != 0;
+    if (!accessed && !is_of((share * all[kind] - own[kind]) / rest[kind], line->tag)) continue;
     taken[0] += accessed;
     taken[accessed ? 1 : 2] += line->modified != 0;
-    insert(line->tag, line->valid & ~uint32_t{line->modified}, false);
-    insert(line->tag, line->modified, true);
+    insert(line->tag, line->valid & ~uint32_t{line->modified}, false, partition);
+    insert(line->tag, line->modified, true, partition);
   }
   return taken;
 }

@@ -29,7 +29,13 @@ _EVEN = 0.02
 """Relative difference of CTAs' instructions up to which they are alike."""
 _MUCH_USE = 0.3
 """Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
+_PACE = 0.5
+"""Of DRAM's peak, from which it sets the pace."""
+_AGAIN = 1.5
+"""Of what a part's CTAs access: reads of DRAM from which its L2 does not keep what they share."""
 _LOOKED_AT = 16
+_RUN = 4
+"""Neighbours that the part has of CTAs that differ."""
 _NO_LIMIT = 1 << 62
 
 
@@ -93,8 +99,8 @@ class ScaleModel(Controller):
             self._refused = "some of its CTAs do not end without others"
             return GO_ON
         simulated = self._simulated(launch, launch.gpu, even, is_known)
-        if simulated is None:
-            self._refused = "what its CTAs share is read from DRAM much, as it does not fit into the L2"
+        if isinstance(simulated, str):
+            self._refused = simulated
             return GO_ON
         found, leaves_values = simulated
         self._found = found
@@ -103,9 +109,10 @@ class ScaleModel(Controller):
 
     def _simulated(
         self, launch: LaunchView, gpu: RunningGpu, even: bool, is_known: bool
-    ) -> tuple[_Found, bool] | None:
-        """What the part of the GPU shows, and whether the launch leaves values. None if it would show nothing
-        of the GPU: DRAM is as fast only if what is read of it has as many banks for each byte."""
+    ) -> tuple[_Found, bool] | str:
+        """What the part of the GPU shows, and whether the launch leaves values; or why it would show
+        nothing of the GPU. DRAM is as fast only if what is read of it has as many banks for each byte, and
+        what many SMs read again is read for few by a part."""
         assert launch.code is not None
         source = launch.code.source
         part = scale_model(gpu.spec)
@@ -153,8 +160,12 @@ class ScaleModel(Controller):
             part.sm.count,
             abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
         )
-        if footprint.shared_lines > gpu.spec.l2_lines and _dram_use(found.result, part) > _MUCH_USE:
-            return None
+        use = _dram_use(found.result, part)
+        if use > _MUCH_USE and footprint.shared_lines > gpu.spec.l2_lines:
+            return "what its CTAs share is read from DRAM much, as it does not fit into the L2"
+        once = footprint.lines * part.l2.slice.line_bytes / SECTOR_BYTES
+        if use > _PACE and found.result.engine["dram_reads"] > _AGAIN * once:
+            return "a part of the GPU reads again from DRAM what its CTAs share"
         if signature:
             self.simulated_[key] = found
         return found, leaves_values
@@ -220,19 +231,22 @@ def _is_even(launch: LaunchView) -> bool | None:
 
 
 def _chosen(launch: LaunchView, share: float, even: bool) -> tuple[list[int], list[int]]:
-    """CTAs of the part, and as many others. Equal CTAs: the first ones, which are neighbours as those of the
-    launch are. Others: the first ones of each wave."""
+    """CTAs of the part, and others, of which is seen what they share. Equal CTAs: the first ones, which are
+    neighbours as those of the launch are. Others: runs of neighbours, spread evenly over the grid, so that
+    each wave has its mean; and runs beside and between them."""
     count, wanted = launch.cta_count, round(launch.cta_count * share)
     if even:
         return list(range(wanted)), list(range(wanted, min(count, 2 * wanted)))
-    whole = launch.ctas_per_sm * launch.sm_count
-    of_wave = round(whole * share)
+    runs = -(-wanted // _RUN)
+    spacing = count / runs
     some: list[int] = []
     others: list[int] = []
-    for first in range(0, count, whole):
-        last = min(first + min(of_wave, wanted - len(some)), count)
-        some += range(first, last)
-        others += range(last, min(2 * last - first, count))
+    for run in range(runs):
+        between = int(run * spacing)
+        size = min(_RUN, wanted - len(some))
+        first = int((run + 0.5) * spacing) - size // 2
+        some += range(first, first + size)
+        others += (*range(between, between + size), *range(first + size, first + 2 * size))
     return some, others
 
 

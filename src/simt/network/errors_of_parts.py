@@ -1,4 +1,4 @@
-"""How far estimates from parts of a launch were off, where the launch was also simulated whole."""
+"""How far estimates of a launch were off, where the launch was also simulated whole."""
 
 from __future__ import annotations
 
@@ -6,22 +6,34 @@ import csv
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .scaled import Way
 
 FILE = Path(__file__).with_name("held_out.csv")
-"""A row for each launch of the record: `kind`, `launch`, `gpu`, `whole`, `estimate` in seconds."""
+"""A row for each launch of the record: `way`, `kind`, `launch`, `gpu`, `whole`, `estimate` in seconds."""
 LEAST = 0.02
 """Relative half width of an interval where errors were smaller, and of launches that were simulated whole."""
 LOOPS = frozenset(("product", "prefill_attention", "decode_attention"))
-"""Kernels with a loop, whose parts have fewer passes; the parts of others have fewer CTAs only."""
+"""Kernels with a loop: their parts have fewer passes, those of others fewer CTAs only; a scale model leaves
+waves out of them."""
 BEYOND = 1.25
 """The half width in multiples of the largest error. The next of n errors is larger than all of them in one
 case of n + 1, and that by about as much as these are above the ones before."""
+Class = tuple[str, bool]
+"""Launches whose errors go together."""
 
 
-def half_width(kind: str, whole: bool) -> float:
-    """Relative half width of a launch's interval, from the errors of held-out launches of kernels with a
-    loop, or of those without one. LEAST for a launch that is simulated whole."""
-    return LEAST if whole else width_of(_errors()[kind in LOOPS])
+def class_of(way: Way, kind: str) -> Class:
+    """How it was estimated, and whether the kernel has a loop."""
+    return way, kind in LOOPS
+
+
+def half_width(kind: str, way: Way, stated: float = 0.0) -> float:
+    """Relative half width of a launch's interval, from the errors of held-out launches of its class, or what
+    its scale model states if that is more. LEAST for a launch that is simulated whole."""
+    return LEAST if way == "whole" else max(stated, width_of(_errors()[class_of(way, kind)]))
 
 
 def width_of(errors: Sequence[float]) -> float:
@@ -30,10 +42,12 @@ def width_of(errors: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=1)
-def _errors() -> dict[bool, list[float]]:
-    """Sizes of errors, by whether the kernel has a loop."""
-    found: dict[bool, list[float]] = {True: [], False: []}
+def _errors() -> dict[Class, list[float]]:
+    """Sizes of errors, by class."""
+    found: dict[Class, list[float]] = {}
     with FILE.open(newline="") as file:
         for row in csv.DictReader(file):
-            found[row["kind"] in LOOPS].append(abs(float(row["estimate"]) / float(row["whole"]) - 1))
+            error = abs(float(row["estimate"]) / float(row["whole"]) - 1)
+            way: Way = "scale model" if row["way"] == "scale model" else "parts"
+            found.setdefault(class_of(way, row["kind"]), []).append(error)
     return found

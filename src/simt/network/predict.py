@@ -90,7 +90,7 @@ def predict(
 
 
 def _timed(phase: Phase, length: int, operator: Operator, one: LaunchEstimate) -> OperatorTime:
-    error = half_width(operator.work.kind, one.whole)
+    error = half_width(operator.work.kind, one.way, one.stated)
     low, high = one.low / (1 + error), one.high / (1 - error)
     joules = None
     if one.joules is not None:
@@ -113,7 +113,7 @@ def _timed(phase: Phase, length: int, operator: Operator, one: LaunchEstimate) -
         work.flops,
         work.nbytes,
         work.grid,
-        one.whole,
+        one.way,
         one.simulated,
         one.processor,
         one.confidence,

@@ -17,6 +17,7 @@ from simt.spec import Spec
 
 from .architecture import Architecture, Weights
 from .operators import Phase
+from .scaled import Way
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,8 +49,8 @@ class OperatorTime:
 
     tokens: of each sequence, cached ones included. count: launches of the pass. seconds, low, high: of one
     launch. joules: of one, with its interval; None if the energies of the GPU are not known. limit: what sets
-    the pace. flops, nbytes: what one launch needs at least. whole: whether it was simulated whole; simulated:
-    share of its passes that were; processor: seconds that this took. confidence: multiples of the time
+    the pace. flops, nbytes: what one launch needs at least. way: how its time was found; simulated: share of
+    its passes that were simulated; processor: seconds that this took. confidence: multiples of the time
     between which silicon is, in 9 of 10 cases.
     """
 
@@ -66,7 +67,7 @@ class OperatorTime:
     flops: float
     nbytes: float
     ctas: int
-    whole: bool
+    way: Way
     simulated: float
     processor: float
     confidence: tuple[float, float] | None

@@ -1,10 +1,11 @@
-"""The time and energy of a launch from parts of it: the first waves of its CTAs, with part of their loops.
+"""The time and energy of a launch, from what is simulated of it.
 
-A launch of equal CTAs of a long loop takes `start + makespan`, where a CTA with s passes takes `fixed + rate
-s`, and the makespan is that of all CTAs in their order on the places that the GPU has for them. Three
-launches of parts give the three values: one wave with few passes, one wave with more, and two waves with few.
-A kernel without a loop takes `start + rate x CTAs`, from two launches. What is as large as its parts is
-simulated whole.
+A launch of several waves runs on a scale model of the GPU (`simt.control.scale_model`). Of others, parts are
+simulated: the first waves of their CTAs, with part of their loops. A launch of equal CTAs of a long loop
+takes `start + makespan`, where a CTA with s passes takes `fixed + rate s`, and the makespan is that of all
+CTAs in their order on the places that the GPU has for them. Three launches of parts give the three values:
+one wave with few passes, one wave with more, and two waves with few. A kernel without a loop takes `start +
+rate x CTAs`, from two launches. What is as large as its parts is simulated whole.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from simt import _engine
 from simt.cache import cache_directory, used, write_whole
-from simt.errors import SimtError
+from simt.control.controller import GO_ON, Decision, LaunchView
+from simt.control.scale_model import FEWEST_WAVES, ScaleModel
+from simt.errors import ControlError, SimtError, SpecError
 
 if TYPE_CHECKING:
+    from simt.control import Controller
     from simt.gpu import GPU
     from simt.result import LaunchResult
     from simt.run.l2 import Use
@@ -33,6 +37,14 @@ if TYPE_CHECKING:
 
     from .works import Work
 
+Way = Literal["whole", "parts", "scale model"]
+"""How a launch's time is found."""
+_NEEDS_VALUES = ("decode_attention",)
+"""Kernels with tensors that must have memory, of which a scale model would execute all CTAs: pages go through
+shared memory, and so do keys, and what comes from there is not told apart."""
+_ERROR, _PLAIN_ERROR = 0.05, 0.01
+"""Of the time, asked of systematic sampling on a scale model; of kernels without a loop, which take little
+time there, and often wait for DRAM, whose write-backs differ from wave to wave."""
 _FROM = 1.3
 """A launch is simulated whole if its CTAs make less than this many times the passes that its parts would
 make."""
@@ -55,9 +67,10 @@ class LaunchEstimate:
 
     seconds: from its begin to that of what depends on it. low, high: without errors of the extrapolation,
     between these lie what is not known of the last wave. joules: None if energies of the GPU are not known;
-    joules_error: their relative 95 % interval. limit: the resource that sets the pace, or "latency". whole:
-    whether it was simulated whole. simulated: passes of CTAs that were simulated, of those that the launch
-    makes. processor: seconds that this took. confidence: of the simulated launches against silicon.
+    joules_error: their relative 95 % interval. limit: the resource that sets the pace, or "latency". way:
+    how it was simulated. stated: the relative half width that the scale model states, 0 without one.
+    simulated: passes of CTAs that were simulated, of those that the launch makes. processor: seconds that
+    this took. confidence: of the simulated launches against silicon.
     """
 
     seconds: float
@@ -66,7 +79,8 @@ class LaunchEstimate:
     joules: float | None
     joules_error: float
     limit: str
-    whole: bool
+    way: Way
+    stated: float
     simulated: float
     processor: float
     confidence: tuple[float, float] | None
@@ -87,13 +101,15 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What was simulated of a launch: all of it (whole), or parts. slots: CTAs that the GPU holds at once.
-    error: of the energy, relative; None if energies are not known. low, high: see `Confidence`. processor:
-    seconds."""
+    """What was simulated of a launch: parts, or all of it as one. slots: CTAs that the GPU holds at once.
+    stated, ctas: of a scale model, the half width of the time and the CTAs simulated. error: of the energy,
+    relative; None if energies are not known. low, high: see `Confidence`. processor: seconds."""
 
     slots: int
-    whole: bool
+    way: Way
     parts: tuple[_Part, ...]
+    stated: float
+    ctas: int
     error: float | None
     low: float | None
     high: float | None
@@ -102,9 +118,10 @@ class _Measured:
     def estimate(self, work: Work, least: float) -> LaunchEstimate:
         """least: seconds that it takes at least."""
         last = self.parts[-1]
-        if self.whole:
+        if self.way != "parts":
             seconds = (last.seconds, last.seconds, last.seconds)
-            dynamic, limit, done = last.dynamic, _limit(last), work.passes
+            dynamic, limit = last.dynamic, _limit(last)
+            done = work.passes * self.ctas / work.grid
         else:
             limit = _limit(last, self.parts[-2])
             seconds, dynamic = self._looping(work, limit) if work.has_loop else self._plain(work)
@@ -119,7 +136,8 @@ class _Measured:
             joules,
             self.error or 0.0,
             limit,
-            self.whole,
+            self.way,
+            self.stated,
             done / work.passes,
             self.processor,
             sure,
@@ -167,50 +185,108 @@ def fastest(work: Work, spec: Spec) -> tuple[Work, LaunchEstimate]:
     return min(found, key=lambda each: each[1].seconds)
 
 
-def to_simulate(work: Work, spec: Spec) -> set[Path]:
+def to_simulate(work: Work, spec: Spec) -> frozenset[Path]:
     """Files of the cache that `fastest` would have to write."""
-    files = {_path(one.like or one, spec, False) for one in (work, *work.others)}
-    return {path for path in files if not path.is_file()}
+    files = {_path(one, spec, None) for one in (work, *work.others)}
+    return frozenset(path for path in files if not path.is_file())
 
 
-def estimate(work: Work, spec: Spec, *, whole: bool = False) -> LaunchEstimate:
+def parts_of(work: Work, spec: Spec) -> frozenset[Path]:
+    """Files of the cache with the parts of the launches that `fastest` compares; several launches may have
+    the same ones."""
+    return frozenset(_path(one.like or one, spec, "parts") for one in (work, *work.others))
+
+
+def estimate(work: Work, spec: Spec, way: Way | None = None) -> LaunchEstimate:
     """A launch's time on a GPU. What was simulated is in the cache, and not simulated again.
 
-    whole: simulate all of it. Raises SimtError if a part cannot be launched.
+    way: by default a scale model if the launch has enough waves and one can be made, otherwise parts. Raises
+    SimtError if it cannot be simulated so.
     """
-    like = work if whole else work.like or work
-    path = _path(like, spec, whole)
+    weights = min(work.nbytes, sum(t.nbytes for t in work.tensors.values() if t.role == "weight"))
+    least = weights / (spec.dram_bytes_per_cycle * spec.clock.core_mhz * 1e6)
+    return _measured(work, spec, way).estimate(work, least)
+
+
+def _measured(work: Work, spec: Spec, way: Way | None) -> _Measured:
+    path = _path(work, spec, way)
     if path.is_file():
         used(path)
         data = json.loads(path.read_text())
-        found = _Measured(**{**data, "parts": tuple(_Part(**part) for part in data["parts"])})
+        return _Measured(**{**data, "parts": tuple(_Part(**part) for part in data["parts"])})
+    if way is None:
+        found = _by_waves(work, spec)
+    elif way == "scale model":
+        error = _ERROR if work.has_loop else _PLAIN_ERROR
+        found = _Simulated(work, spec, _OnlyScaleModel(error)).on_scale_model()
     else:
-        found = _Simulated(like, spec).measured(whole)
-        write_whole(path, json.dumps(asdict(found)).encode())
-    weights = min(work.nbytes, sum(t.nbytes for t in work.tensors.values() if t.role == "weight"))
-    return found.estimate(work, weights / (spec.dram_bytes_per_cycle * spec.clock.core_mhz * 1e6))
+        found = _Simulated(work, spec).measured(way == "whole")
+    write_whole(path, json.dumps(asdict(found)).encode())
+    return found
+
+
+def _by_waves(work: Work, spec: Spec) -> _Measured:
+    if work.kind not in _NEEDS_VALUES and work.grid >= FEWEST_WAVES * spec.sm.count:
+        with suppress(_NoScaleModel, SpecError):
+            return _measured(work, spec, "scale model")
+    return _measured(work.like or work, spec, "parts")
+
+
+class _NoScaleModel(SimtError):
+    """A launch cannot be timed on a scale model."""
+
+
+class _OnlyScaleModel(ScaleModel):
+    """Raises _NoScaleModel for a launch of more than one CTA that it would simulate whole."""
+
+    def begin(self, launch: LaunchView) -> Decision:
+        decision = super().begin(launch)
+        if decision is GO_ON and launch.cta_count > 1:
+            raise _NoScaleModel(self.why_full)
+        return decision
 
 
 class _Simulated:
-    def __init__(self, work: Work, spec: Spec) -> None:
+    """controller: of its launches, which then have tensors without memory."""
+
+    def __init__(self, work: Work, spec: Spec, controller: Controller | None = None) -> None:
         from simt.gpu import GPU
 
         self._work = work
-        self._gpu: GPU = GPU(spec, memory=_MEMORY, launches="1,3-")
+        self._is_sampled = controller is not None
+        self._gpu: GPU = GPU(spec, memory=_MEMORY, launches="1,3-", controller=controller)
         self._l2 = spec.l2_lines * spec.l2.slice.line_bytes
         self._kept: list[Any] = []
 
     def measured(self, whole: bool) -> _Measured:
+        """All of the launch, or its parts; all if it is hardly larger than these."""
         begin = time.process_time()
-        first = self._run(1, 1)
-        # The second launch is not timed: it fills the instruction caches of all SMs.
-        self._work.launch(self._gpu, self._kept[0], 1, 1)
-        facts = math.prod(first.block), first.shared_bytes, first.registers
-        slots = self._gpu.spec.sm.count * _engine.occupancy(self._gpu.native_spec, *facts)[0]
+        slots = self._slots()
         plan = [] if whole else self._plan(slots)
         if sum(ctas * max(1, passes) for ctas, passes in plan) * _FROM > self._work.passes:
             plan = []
-        parts = tuple(self._part(*part) for part in plan) or (self._part(self._work.grid, None),)
+        parts = tuple(self._part(*part)[1] for part in plan) or (self._part(self._work.grid, None)[1],)
+        way: Way = "parts" if plan else "whole"
+        return self._found(slots, way, parts, 0.0, parts[-1].ctas, begin)
+
+    def on_scale_model(self) -> _Measured:
+        begin = time.process_time()
+        slots = self._slots()
+        if self._work.grid < FEWEST_WAVES * slots:
+            raise _NoScaleModel(f"it has fewer than {FEWEST_WAVES} waves of CTAs")
+        try:
+            launch, part = self._part(self._work.grid, None)
+        except ControlError as error:  # which names the launch
+            if isinstance(error.__cause__, _NoScaleModel):
+                raise error.__cause__ from None
+            raise
+        assert launch.sampled is not None  # by the controller
+        stated = launch.sampled.half_widths["cycles"]
+        return self._found(slots, "scale model", (part,), stated, launch.sampled.ctas, begin)
+
+    def _found(
+        self, slots: int, way: Way, parts: tuple[_Part, ...], stated: float, ctas: int, begin: float
+    ) -> _Measured:
         result = self._gpu.result()
         try:
             energy: Any = result.energy
@@ -218,7 +294,16 @@ class _Simulated:
         except SimtError:
             error = None
         sure = result.confidence
-        return _Measured(slots, not plan, parts, error, sure.low, sure.high, time.process_time() - begin)
+        spent = time.process_time() - begin
+        return _Measured(slots, way, parts, stated, ctas, error, sure.low, sure.high, spent)
+
+    def _slots(self) -> int:
+        """CTAs that the GPU holds at once. From now on, all SMs have the kernel in their instruction
+        caches."""
+        first = self._run(1, 1)
+        self._work.launch(self._gpu, self._kept[0], 1, 1)  # not timed
+        facts = math.prod(first.block), first.shared_bytes, first.registers
+        return self._gpu.spec.sm.count * _engine.occupancy(self._gpu.native_spec, *facts)[0]
 
     def _plan(self, slots: int) -> list[tuple[int, int]]:
         """CTAs and passes of the parts; none for a launch too small for them."""
@@ -235,7 +320,7 @@ class _Simulated:
             return [(two, work.few), (two, most)]
         return [(slots, work.few), (two, work.few), (two, most)]
 
-    def _part(self, ctas: int, passes: int | None) -> _Part:
+    def _part(self, ctas: int, passes: int | None) -> tuple[LaunchResult, _Part]:
         from simt.explain.bounds import bounds
 
         launch = self._run(ctas, passes)
@@ -247,14 +332,14 @@ class _Simulated:
             dynamic, static = energy.joules - by_time, by_time / seconds
         found = {bound.resource: bound.cycles for bound in bounds(launch, self._gpu.spec)}
         found["time"] = float(launch.cycles)
-        return _Part(ctas, passes or 0, seconds, dynamic, static, found)
+        return launch, _Part(ctas, passes or 0, seconds, dynamic, static, found)
 
     def _run(self, ctas: int, passes: int | None) -> LaunchResult:
         from simt.run.l2 import MemoryRows
         from simt.run.session import QueuedTransfer
 
         gpu, work = self._gpu, self._work
-        arrays = work.allocate(gpu)
+        arrays = work.allocate(gpu, unbacked=self._is_sampled)
         scratch = gpu.empty(self._l2, "u1")
         self._kept += [arrays, scratch]  # no later part finds their lines in the L2
         sizes = {
@@ -301,10 +386,10 @@ def _reaching(work: Work, passes: int) -> int:
     return sum(ctas for ctas, own in work.steps if own >= passes)
 
 
-def _path(work: Work, spec: Spec, whole: bool) -> Path:
+def _path(work: Work, spec: Spec, way: Way | None) -> Path:
     """Of what was simulated of a launch, in the cache."""
     lengths = work.few, work.more, work.alone
-    text = repr((_engine_hash(), spec.hash, work.kind, work.shape, work.grid, work.steps, *lengths, whole))
+    text = repr((_engine_hash(), spec.hash, work.kind, work.shape, work.grid, work.steps, *lengths, way))
     return cache_directory("models") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 

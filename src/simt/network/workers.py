@@ -21,7 +21,7 @@ from simt.cache import cache_directory
 from simt.errors import SimtError
 
 from .operators import operators
-from .scaled import fastest, to_simulate
+from .scaled import fastest, parts_of, to_simulate
 
 if TYPE_CHECKING:
     from simt.spec import Spec
@@ -47,22 +47,24 @@ def simulate(
 
     workers: processes at most. progress: is told what is simulated.
     """
-    found: dict[frozenset[Path], tuple[int, int]] = {}
+    seen: set[frozenset[Path]] = set()
+    found: dict[frozenset[Path], list[tuple[int, int]]] = {}  # those that may share parts, in one list
     has_loop, names = {}, {}
     for at, (phase, length) in enumerate(passes):
         for place, each in enumerate(operators(model, phase, batch, length, spec, weights)):
-            missing = frozenset(to_simulate(each.work, spec))
-            if missing and missing not in found:
-                found[missing] = at, place
+            missing = to_simulate(each.work, spec)
+            if missing and missing not in seen:
+                seen.add(missing)
+                found.setdefault(parts_of(each.work, spec), []).append((at, place))
                 has_loop[at, place] = each.work.has_loop
                 names[at, place] = f"{phase} at {length:,} tokens: {each.name}"
     workers = min(workers, len(found))
     if workers < 2:
         return
     # Those with loops take longest: they come first, so that no worker is left with one of them at the end.
-    left: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
-    for task in [*sorted(found.values(), key=lambda task: not has_loop[task]), *[None] * workers]:
-        left.put(task)
+    left: SimpleQueue[list[tuple[int, int]] | None] = SimpleQueue()
+    for tasks in [*sorted(found.values(), key=lambda tasks: not has_loop[tasks[0]]), *[None] * workers]:
+        left.put(tasks)
     description = pickle.dumps((model, tuple(passes), batch, spec, weights))
     cache = str(cache_directory("models").parent)
     processes = [_start(cache) for _ in range(workers)]
@@ -71,12 +73,13 @@ def simulate(
         assert process.stdin is not None and process.stdout is not None
         with suppress(OSError):  # a worker that has ended does no more
             process.stdin.write(len(description).to_bytes(8, "little") + description)
-            while (task := left.get()) is not None:
-                progress(names[task])
-                process.stdin.write(bytes(f"{task[0]} {task[1]}\n", "ascii"))
-                process.stdin.flush()
-                if not process.stdout.readline():
-                    return
+            while (tasks := left.get()) is not None:
+                for task in tasks:
+                    progress(names[task])
+                    process.stdin.write(bytes(f"{task[0]} {task[1]}\n", "ascii"))
+                    process.stdin.flush()
+                    if not process.stdout.readline():
+                        return
             process.stdin.close()
 
     try:

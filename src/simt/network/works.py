@@ -103,11 +103,13 @@ class Work:
         """Passes of all its CTAs, one for a CTA without a loop."""
         return sum(ctas * max(1, passes) for ctas, passes in self.steps)
 
-    def allocate(self, gpu: GPU) -> dict[str, DeviceArray]:
-        """Its tensors on a GPU. Those without values take host memory only where a launch writes to them."""
+    def allocate(self, gpu: GPU, *, unbacked: bool = False) -> dict[str, DeviceArray]:
+        """Its tensors on a GPU. Those without values take host memory only where a launch writes to them, and
+        none if unbacked."""
         found = {}
         for name, tensor in self.tensors.items():
-            found[name] = gpu.empty(tensor.shape, _type(tensor.dtype))
+            without = unbacked and tensor.values is None
+            found[name] = gpu.empty(tensor.shape, _type(tensor.dtype), unbacked=without, name=name)
             if tensor.values is not None:
                 found[name].set(np.ascontiguousarray(tensor.values(), _type(tensor.dtype)))
         return found

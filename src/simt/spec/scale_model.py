@@ -48,7 +48,7 @@ def with_room(part: Spec, whole: Spec, shared_lines: int) -> Spec:
     from simt.spec import load_spec
 
     share = part.l2_lines / whole.l2_lines
-    shared = min(shared_lines, whole.l2_lines)
+    shared = min(shared_lines * whole.l2.partitions, whole.l2_lines)  # each partition has a copy of them
     lines = share * (whole.l2_lines - shared) + shared
     ways = round(part.l2.slice.ways * lines / part.l2_lines)
     return part if ways <= part.l2.slice.ways else load_spec(part, {"l2.slice.ways": ways})
