@@ -85,8 +85,8 @@ def libraries() -> Path:
 def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Finished:
     """Runs a program that uses CUDA, and returns when it has ended.
 
-    command: the program and its arguments. It uses the CUDA runtime, as a shared library or as a part of its own
-        files, which must have their symbols then; or the driver API.
+    command: the program and its arguments. It uses the CUDA runtime, as a shared library or as a part of its
+        own files, which must have their symbols then; or the driver API.
     {options}
 
     `timeout` counts from the start of the program, whatever it is doing. Results of further devices and
@@ -194,8 +194,10 @@ def run(command: Sequence[str | os.PathLike[str]], options: ExecOptions) -> Fini
 
 
 def _first(library: Path, others: str | None) -> str:
-    """LD_PRELOAD with a library at its beginning: without its directory, which is on LD_LIBRARY_PATH, if that has
-    characters that end a name there."""
+    """LD_PRELOAD with a library at its beginning.
+
+    Its directory, which is on LD_LIBRARY_PATH, is left out if it has characters that end a name there.
+    """
     name = library.name if any(c in ": " for c in str(library)) else str(library)
     return f"{name}:{others}" if others else name
 
