@@ -131,8 +131,8 @@ _FAULTS = {
 _PRIVATE_TABLES = (
     "asked for NVIDIA's private tables, as NVIDIA's closed libraries (cuBLAS, cuFFT, cuDNN, ...) and a CUDA "
     "runtime without symbols do, and the program launched no kernel afterwards; simt has no such tables. Do "
-    "not strip files that have the runtime in them, or link it as a shared library (nvcc -cudart shared), and "
-    "do without those libraries"
+    "not strip files that have the runtime in them, or link it as a shared library (nvcc -cudart shared), "
+    "and do without those libraries"
 )
 _WITHOUT_TABLES = ("libnvrtc", "libnvJitLink", "libnvvm", "libnvptxcompiler")
 """Compilers, which ask for private tables and work without them."""
