@@ -625,7 +625,12 @@ def occupancy(spec: simt.spec.native.NativeSpec, threads: int, shared_bytes: int
 class Gpu:
     """A GPU with a queue of launches and transfers."""
 
-    def __init__(self, spec: simt.spec.native.NativeSpec, threads: int = 1, window: int = 0, timeline_interval: int = 0) -> None: ...
+    def __init__(self, spec: simt.spec.native.NativeSpec, threads: int = 1, window: int = 0, timeline_interval: int = 0, rehearses: bool = False) -> None: ...
+
+    def rehearsal(self) -> tuple[float, float, float]:
+        """
+        With `rehearses`, one thread runs what `threads` of them would. Processor seconds of the tasks that can run on different threads, what they would take there, and those of the timing, which the others leave out.
+        """
 
     def copy_from_host(self, address: int, nbytes: int) -> None: ...
 
