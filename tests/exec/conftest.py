@@ -20,7 +20,7 @@ _PROGRAMS = Path(__file__).parent / "programs"
 NVCC = Path(sys.prefix) / "nvcc"
 
 
-def _headers() -> Path:
+def cuda_headers() -> Path:
     found = importlib.util.find_spec("nvidia.cuda_runtime") if importlib.util.find_spec("nvidia") else None
     if found is None or not found.submodule_search_locations:
         pytest.skip("needs NVIDIA's headers: pip install nvidia-cuda-runtime-cu12")
@@ -33,7 +33,7 @@ def compiled(made_once: MadeOnce) -> Compile:
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("needs g++")
-    headers = _headers()
+    headers = cuda_headers()
     try:
         library = libraries() / "libcuda.so.1"
     except ToolkitError as error:

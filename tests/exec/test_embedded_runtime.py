@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import MadeOnce
+from .conftest import MadeOnce, cuda_headers
 
 SOURCE = r"""
 #include <cstdio>
@@ -43,6 +43,18 @@ int main() {
 """
 
 
+PROPERTIES = r"""
+#include <cuda_runtime_api.h>
+#include <cstdio>
+int main() {
+  int version;
+  cudaDeviceProp found;
+  if (cudaRuntimeGetVersion(&version) || cudaGetDeviceProperties(&found, 0)) return 1;
+  std::printf("%d %d %d %d\n", version / 1000, found.multiProcessorCount, found.major, found.clockRate > 0);
+}
+"""
+
+
 def sum_of(n: int) -> int:
     return n * (1 + 7) + n * (n - 1) // 2
 
@@ -64,7 +76,7 @@ def built(toolkit: Path, made_once: MadeOnce) -> Callable[..., Path]:
 
 
 def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    simt = [Path(sys.executable).with_name("simt"), "exec", "--functional", "--", *command]
+    simt = [Path(sys.executable).with_name("simt"), "exec", "--functional", "--gpu", "a100", "--", *command]
     return subprocess.run(simt, capture_output=True, text=True, timeout=250, env=os.environ | environment)
 
 
@@ -110,6 +122,20 @@ def test_a_library_of_the_program_runs(built: Callable[..., Path], tmp_path: Pat
     program = tmp_path / "main"
     subprocess.run(["g++", source, library, f"-Wl,-rpath,{tmp_path}", "-o", program], check=True)
     prints(run(program), sum_of(50))
+
+
+def test_the_interface_is_that_of_the_runtime_in_the_file(tmp_path: Path) -> None:
+    """CUDA 12's device properties have members that CUDA 13's lack."""
+    headers = cuda_headers()
+    library = headers.parent / "lib" / "libcudart_static.a"
+    if not library.is_file() or shutil.which("g++") is None:
+        pytest.skip("needs g++ and the static runtime of CUDA 12: pip install nvidia-cuda-runtime-cu12")
+    source, program = tmp_path / "properties.cpp", tmp_path / "properties"
+    source.write_text(PROPERTIES)
+    crt = Path(__file__).parents[2] / "libcuda" / "headers"
+    options = [f"-I{headers}", f"-I{crt}", source, library, "-ldl", "-lrt", "-lpthread"]
+    subprocess.run(["g++", *options, "-o", program], check=True)
+    prints(run(program), "12 108 8 1")
 
 
 def test_without_symbols_the_runtime_is_named(built: Callable[..., Path], tmp_path: Path) -> None:
