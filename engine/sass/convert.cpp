@@ -1,5 +1,6 @@
 /// Conversions between numbers: F2I, I2F, F2F, FRND and their packed forms.
 #include "operations/conversion.hpp"
+#include "operations/packing.hpp"
 #include "operations/small_conversions.hpp"
 #include "operations/stochastic_conversions.hpp"
 #include "sass/instructions.hpp"
@@ -150,6 +151,26 @@ void translate_f2ip(Translation& t) {
   op.a = bytes[0];
   op.b = bytes[1];
   op.c = rest;
+}
+
+/// I2IP.{U16,S16,U8,S8,U4,S4,U2,S2}.S32.SAT d, a, b, c: two integers, and the lower bits of c above them. The
+/// suffix of c says how many those are.
+void translate_i2ip(Translation& t) {
+  const int which = t.take_one_of({"U16", "S16", "U8", "S8", "U4", "S4", "U2", "S2"});
+  if (which < 0 || !t.take("S32") || !t.take("SAT")) t.unsupported("this form");
+  const uint32_t bits = 16u >> (which / 2);
+  const Operand& above = t.operand(3);
+  const std::string kept = std::to_string(32 - 2 * bits);
+  if (above.negated || above.inverted || (!above.suffixes.empty() && !above.has(kept)))
+    t.unsupported("this form of what is above the integers");
+  const Place a = t.source(1), b = t.source(2), rest = t.source(3);
+  const Place to = t.destination(0);
+  Op& op = t.emit(functional::run_packing);
+  op.destination = to;
+  op.a = a;
+  op.b = b;
+  op.c = bits == 16 ? place::none : rest;
+  t.detail<functional::Packing>() = functional::Packing(bits, which % 2);
 }
 
 /// FRND[.FTZ][.type][.rounding] d, a: to an integral number.

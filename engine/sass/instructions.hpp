@@ -26,8 +26,8 @@ Semantics translate_fadd, translate_fmul, translate_ffma, translate_fsetp, trans
 // double.cpp
 Semantics translate_dadd, translate_dmul, translate_dfma, translate_dsetp;
 // convert.cpp
-Semantics translate_i2f, translate_f2i, translate_f2ip, translate_frnd, translate_f2f, translate_i2i,
-    translate_f2fp;
+Semantics translate_i2f, translate_f2i, translate_f2ip, translate_i2ip, translate_frnd, translate_f2f,
+    translate_i2i, translate_f2fp;
 // half.cpp
 Semantics translate_hadd2, translate_hmul2, translate_hfma2, translate_hmnmx2, translate_vhmnmx,
     translate_hsetp2, translate_hset2;

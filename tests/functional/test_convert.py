@@ -378,3 +378,28 @@ def registers() -> str:
 def test_what_does_not_exist_is_refused_by_name(instruction: str) -> None:
     with pytest.raises(PtxError, match=instruction.split()[0]):
         per_lane(f"{instruction};", registers=registers())
+
+
+@pytest.mark.parametrize("target", ["75", "90a"])
+@pytest.mark.parametrize("code", ["ptx", "sass"])
+@pytest.mark.parametrize("narrow", ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])
+def test_pack(narrow: str, code: str, target: str) -> None:
+    """Two integers are clamped, the first above the second, below what the third operand has in its lower bits."""
+    bits, (least, most) = width(narrow), bounds(narrow)
+    a, b, c = (integer_codes(32, 300, seed) for seed in (1, 2, 3))
+    a[-3:] = [least % 2**32, most, (most + 1) % 2**32]
+    b[-3:] = [(least - 1) % 2**32, (most + 1), least % 2**32]
+    wide = bits == 16
+    form = f"cvt.pack.sat.{narrow}.s32" + ("" if wide else ".b32")
+    given = (a, b) if wide else (a, b, c)
+    operands = ", ".join(f"%i{i}" for i in range(len(given)))
+    found = per_lane(f"{form} %o, {operands};", *given, output=np.uint32, target=target, code=code)
+
+    def clamped(x: int) -> int:
+        return min(max(value_of(int(x), "s32"), least), most) % 2**bits
+
+    expected = [
+        ((0 if wide else int(z) << 2 * bits) | clamped(x) << bits | clamped(y)) % 2**32
+        for x, y, z in zip(a, b, c, strict=True)
+    ]
+    np.testing.assert_array_equal(found, np.array(expected, np.uint32))

@@ -257,8 +257,16 @@ inline constexpr OpcodeRow sass_float_rows[] = {
     {"HFMA2_32I", {{Pascal, Half}}, Energy::Fp16Fma, "", not_executed},
     {"HMUL2_32I", {{Pascal, Half}}, Energy::Fp16Mul, "", not_executed},
     {"UI2I", {{Blackwell, Uniform}}, Energy::Uniform, "", not_executed},
-    {"I2IP", {{Pascal, Integer}}, Energy::Convert, "", not_executed},
-    {"UI2IP", {{Blackwell, Uniform}}, Energy::Uniform, "", not_executed},
+    {"I2IP",
+     {{Pascal, Integer}},
+     Energy::Convert,
+     ".{U16,S16,U8,S8,U4,S4,U2,S2}.S32.SAT d,a,b,c",
+     sass::translate_i2ip},
+    {"UI2IP",
+     {{Blackwell, Uniform}},
+     Energy::Uniform,
+     ".{U16,S16,U8,S8,U4,S4,U2,S2}.S32.SAT d,a,b,c",
+     sass::translate_i2ip},
     {"RRO", {{Kepler, Float}, {Volta, Gone}}, Energy::Convert, "", not_executed},
 };
 

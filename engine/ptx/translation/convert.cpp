@@ -4,6 +4,7 @@
 
 #include "machine/lanes.hpp"
 #include "operations/conversion.hpp"
+#include "operations/packing.hpp"
 #include "operations/small_conversions.hpp"
 #include "operations/stochastic_conversions.hpp"
 #include "ptx/translation/instructions.hpp"
@@ -74,28 +75,6 @@ void emit_pair(Translation& t, const Conversion& conversion) {
   emit_conversion(t, conversion, to, a).b = b;
 }
 
-/// d = {low bits of c, a, b}, with a and b clamped to `bits` bits.
-struct Packing : Detail {
-  uint32_t bits = 0;
-  int32_t least = 0, most = 0;
-};
-void run_pack(Context& c, const Op& op) {
-  const auto& d = op.details<Packing>();
-  const uint32_t bits = d.bits, keep = (1u << bits) - 1;
-  const int32_t least = d.least, most = d.most;
-  const auto pair = [=](int32_t a, int32_t b) {
-    return (static_cast<uint32_t>(std::clamp(a, least, most)) & keep) << bits |
-           (static_cast<uint32_t>(std::clamp(b, least, most)) & keep);
-  };
-  if (bits == 16)
-    map_lanes<uint32_t, int32_t, int32_t>(c, op.destination, pair, op.a, op.b);
-  else
-    map_lanes<uint32_t, int32_t, int32_t, uint32_t>(
-        c, op.destination,
-        [=](int32_t a, int32_t b, uint32_t rest) { return rest << (2 * bits) | pair(a, b); }, op.a, op.b,
-        op.c);
-}
-
 /// cvt.pack.sat.s16.s32 d, a, b; cvt.pack.sat.u8.s32.b32 d, a, b, c
 void translate_pack(Translation& t) {
   if (!t.take("sat")) t.unsupported(".sat is missing");
@@ -105,16 +84,12 @@ void translate_pack(Translation& t) {
   if (!two && !t.take("b32")) t.unsupported(".b32 is missing");
   const Place d = t.destination(0, Type::B32), a = t.source(1, Type::S32), b = t.source(2, Type::S32);
   const Place rest = two ? place::none : t.source(3, Type::B32);
-  Op& op = t.emit(run_pack);
+  Op& op = t.emit(run_packing);
   op.destination = d;
   op.a = a;
   op.b = b;
   op.c = rest;
-  Packing& p = t.detail<Packing>();
-  p.bits = 16u >> (which / 2);
-  const bool is_signed = which % 2;
-  p.least = is_signed ? -(1 << (p.bits - 1)) : 0;
-  p.most = (1 << (is_signed ? p.bits - 1 : p.bits)) - 1;
+  t.detail<Packing>() = Packing(16u >> (which / 2), which % 2);
 }
 
 /// Refuses modifiers of rounding that the types do not have, and types that need one without it.
