@@ -384,7 +384,7 @@ def test_what_does_not_exist_is_refused_by_name(instruction: str) -> None:
 @pytest.mark.parametrize("code", ["ptx", "sass"])
 @pytest.mark.parametrize("narrow", ["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"])
 def test_pack(narrow: str, code: str, target: str) -> None:
-    """Two integers are clamped, the first above the second, below what the third operand has in its lower bits."""
+    """Two integers are clamped, the first above the second, and the third's lower bits above both."""
     bits, (least, most) = width(narrow), bounds(narrow)
     a, b, c = (integer_codes(32, 300, seed) for seed in (1, 2, 3))
     a[-3:] = [least % 2**32, most, (most + 1) % 2**32]
