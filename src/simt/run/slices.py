@@ -23,12 +23,14 @@ NO_MEMORY = (
 )
 
 
-def new_engine(spec: NativeSpec, **options: int) -> _engine.Gpu:
+def new_engine(
+    spec: NativeSpec, threads: int = 1, window: int = 0, timeline_interval: int = 0
+) -> _engine.Gpu:
     """The engine for a GPU of this specification. Raises SpecError if the host's memory is too small."""
     from simt import _engine
 
     try:
-        return _engine.Gpu(spec, **options)
+        return _engine.Gpu(spec, threads, window, timeline_interval)
     except (MemoryError, IndexError, OverflowError) as error:
         raise SpecError(f"{spec['name']}: {NO_MEMORY}") from error
     except ValueError as error:
