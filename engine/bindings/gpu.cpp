@@ -155,11 +155,8 @@ void bind_gpu(nb::module_& m) {
             const simt::Rehearsal& r = self.gpu.rehearsal();
             return std::tuple(r.tasks, r.threads, r.clock);
           },
-          "With `rehearses`, one thread runs what `threads` of them would. Processor seconds of the tasks "
-          "that can "
-          "run on different threads, what they would take there, and those of the timing, which the others "
-          "leave "
-          "out.")
+          "With `rehearses`, one thread runs what `threads` of them would. Processor seconds: of tasks that "
+          "can run on different threads; what they would take there; of timing, which the others leave out.")
       .def(
           "copy_from_host",
           [](GpuHandle& self, uint64_t address, uint64_t bytes) { self.gpu.copy_from_host(address, bytes); },

@@ -256,17 +256,21 @@ void objects_changed() {
   if (_r_debug.r_state == r_debug::RT_CONSISTENT) look();
 }
 
-/// Whether the function does nothing and is alone in its 16 bytes.
+/// Whether the function does nothing, and padding follows it.
 bool is_empty(const unsigned char* code) {
 #if defined(__x86_64__)
   const unsigned char branch_target[4] = {0xf3, 0x0f, 0x1e, 0xfa};
   if (memcmp(code, branch_target, sizeof branch_target) == 0) code += sizeof branch_target;
-  return *code == 0xc3;
+  if (*code++ != 0xc3) return false;
+  if (*code == 0xcc) return true;
+  while (*code == 0x66 || *code == 0x2e) ++code;  // prefixes of a long nop
+  return *code == 0x90 || (code[0] == 0x0f && code[1] == 0x1f);
 #else
-  uint32_t word;
-  memcpy(&word, code, sizeof word);
-  if (word == 0xd503245f) memcpy(&word, code + 4, sizeof word);  // bti c
-  return word == 0xd65f03c0;
+  const uint32_t nop = 0xd503201f, branch_target = 0xd503245f, ret = 0xd65f03c0;
+  uint32_t words[3];
+  memcpy(words, code, sizeof words);
+  const uint32_t* word = words[0] == branch_target ? words + 1 : words;
+  return word[0] == ret && (word[1] == nop || word[1] == 0);
 #endif
 }
 

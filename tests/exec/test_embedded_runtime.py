@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from simt.exec.run import _first
+
 from .conftest import MadeOnce, cuda_headers
 
 SOURCE = r"""
@@ -153,6 +155,21 @@ def test_variables_of_the_environment_are_kept(built: Callable[..., Path]) -> No
     program = built("-DPROGRAM=1000")
     done = run("sh", "-c", f'echo "$ASAN_OPTIONS"; {program}', ASAN_OPTIONS="detect_leaks=0")
     prints(done, "detect_leaks=0:verify_asan_link_order=0", sum_of(1000))
+
+
+@pytest.mark.parametrize(
+    ("folder", "others", "expected"),
+    [
+        ("/opt/lib", None, "/opt/lib/x.so"),
+        ("/opt/lib", "y.so", "/opt/lib/x.so:y.so"),
+        ("/a b/lib", None, "x.so"),
+        ("/a:b/lib", "y.so", "x.so:y.so"),
+    ],
+)
+def test_a_preloaded_library_is_named_as_the_linker_reads_it(
+    folder: str, others: str | None, expected: str
+) -> None:
+    assert _first(Path(folder) / "x.so", others) == expected
 
 
 def test_a_program_with_address_sanitizer_runs(built: Callable[..., Path], tmp_path: Path) -> None:

@@ -629,7 +629,7 @@ class Gpu:
 
     def rehearsal(self) -> tuple[float, float, float]:
         """
-        With `rehearses`, one thread runs what `threads` of them would. Processor seconds of the tasks that can run on different threads, what they would take there, and those of the timing, which the others leave out.
+        With `rehearses`, one thread runs what `threads` of them would. Processor seconds: of tasks that can run on different threads; what they would take there; of timing, which the others leave out.
         """
 
     def copy_from_host(self, address: int, nbytes: int) -> None: ...
