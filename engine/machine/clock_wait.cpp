@@ -35,7 +35,7 @@ bool in_order(const Words& before, const Words& after, uint32_t mask, bool wide,
   return true;
 }
 
-/// Performs the iteration that begins with the clock at `ticks`, up to its branches.
+/// Performs iterations, whose first one begins with the clock as it is.
 class Trial {
  public:
   Trial(const ClockWait& wait, Context& c, const Op* code)
@@ -43,27 +43,33 @@ class Trial {
 
   /// The first iteration: what others are compared with. False if not all lanes branch back.
   bool loops() {
-    run(0, [&](size_t k, const Words& words, uint32_t result) {
-      words_[k] = words;
-      results_[k] = result;
+    return run(0, [&](size_t k, const State& state) {
+      first_[k] = state;
       return true;
     });
-    for (uint32_t at = wait_.first; at <= wait_.last; ++at)
-      if (const Op& op = code_[at];
-          op.control == Control::Branch && taken(op) != (at == wait_.last ? mask_ : 0))
-        return false;
-    return true;
   }
   /// Whether all iterations from the first one to this one branch alike.
   bool like_first(uint64_t iteration) {
-    return run(iteration, [&](size_t k, const Words& words, uint32_t result) {
+    return run(iteration, [&](size_t k, const State& state) {
       const ClockWait::Check& check = wait_.checks[k];
-      return result == results_[k] &&
-             (check.operand == place::none || in_order(words_[k], words, mask_, check.wide, check.is_signed));
+      return state.results == first_[k].results && equal(state.row, first_[k].row) &&
+             (check.operand == place::none ||
+              in_order(first_[k].operand, state.operand, mask_, check.wide, check.is_signed));
     });
   }
 
  private:
+  /// What is checked of an Op: its operand before it, and its results.
+  struct State {
+    Words operand{}, row{};
+    std::array<uint32_t, 2> results{};
+  };
+
+  bool equal(const Words& a, const Words& b) const {
+    for (uint32_t i = 0; i < warp_lanes; ++i)
+      if ((mask_ >> i & 1) && a[i] != b[i]) return false;
+    return true;
+  }
   uint32_t taken(const Op& op) const {
     if (op.guard == place::none) return mask_;
     const uint32_t p = c_.predicate(op.guard);
@@ -77,15 +83,23 @@ class Trial {
     size_t next = 0;
     for (uint32_t at = wait_.first; at <= wait_.last; ++at) {
       const Op& op = code_[at];
-      if (op.control != Control::None) continue;
-      const bool checked = next < wait_.checks.size() && wait_.checks[next].op == at;
-      Words words{};
-      if (checked && wait_.checks[next].operand != place::none)
-        words = words_at(c_, wait_.checks[next].operand, wait_.checks[next].wide);
+      if (op.control == Control::Branch) {
+        // What follows a branch that leaves is not performed: what it writes may be needed outside.
+        if (iteration == 0 && taken(op) != (at == wait_.last ? mask_ : 0)) return false;
+        continue;
+      }
+      if (next == wait_.checks.size() || wait_.checks[next].op != at) {
+        op.run(c_, op);
+        continue;
+      }
+      const ClockWait::Check& check = wait_.checks[next];
+      State state;
+      if (check.operand != place::none) state.operand = words_at(c_, check.operand, check.wide);
       op.run(c_, op);
-      if (!checked) continue;
-      const uint32_t result = wait_.checks[next].compares ? c_.predicate(op.destination) & mask_ : 0;
-      good = each(next, words, result) && good;
+      for (size_t k = 0; k < state.results.size(); ++k)
+        if (check.predicates[k] != place::none) state.results[k] = c_.predicate(check.predicates[k]) & mask_;
+      if (check.row != place::none) state.row = words_at(c_, check.row, false);
+      good = each(next, state) && good;
       ++next;
     }
     return good;
@@ -96,8 +110,7 @@ class Trial {
   const Op* code_;
   uint32_t mask_;
   uint64_t begin_;
-  std::array<Words, ClockWait::most_checks> words_;
-  std::array<uint32_t, ClockWait::most_checks> results_;
+  std::array<State, ClockWait::most_checks> first_;
 };
 
 /// Bytes that an operand or a result takes, for all lanes.
@@ -168,7 +181,7 @@ bool follow(ClockWait& wait, Values& values, const Op& op, uint32_t at) {
       break;
     case ClockUse::Order:
       if (*a && *b) return false;
-      check.compares = true;
+      check.predicates[0] = op.destination;
       if (advances) wait.checks.push_back(check);
       advances = false;  // until the check finds a change
       break;
@@ -178,10 +191,59 @@ bool follow(ClockWait& wait, Values& values, const Op& op, uint32_t at) {
   return values.write({op.destination, is_predicate ? predicate_bytes : extent(use.wide_result), advances});
 }
 
+/// The same of an instruction of machine code, whose Ops are those from `first` to before `end`.
+bool follow(ClockWait& wait, Values& values, const Program& program, const MachineOperands& operands,
+            uint32_t instruction, uint32_t first, uint32_t end) {
+  const MachineOperands::Instruction& what = operands.instructions[instruction];
+  const Op& op = program.code[first];
+  const ClockUse use = op.clock_use;
+  if (op.guard != place::none || (use.kind != ClockUse::Unknown && end - first != 1)) return false;
+  const bool branches =
+      program.code[end].control == Control::Branch && program.origins[end].instruction == instruction;
+  if (use.kind != ClockUse::Read && !what.computes && !branches) return false;
+  const auto is_predicate = [&](Place p) {
+    const Place begin = operands.predicates[program.origins[first].function];
+    return p >= begin && p < begin + place::register_bytes;
+  };
+  const auto bytes = [&](Place p) { return is_predicate(p) ? uint32_t{sizeof(uint32_t)} : extent(false); };
+  const Place* const places = operands.places.data() + what.first;
+
+  ClockWait::Check check;
+  check.op = first;
+  check.is_signed = use.is_signed;
+  for (uint32_t k = 0; k < what.reads; ++k) {
+    const auto advances = values.of(places[k], bytes(places[k]));
+    if (!advances) return false;
+    if (!*advances || places[k] == check.operand) continue;
+    if (check.operand != place::none || (use.kind != ClockUse::Sum && use.kind != ClockUse::Order))
+      return false;
+    check.operand = places[k];
+  }
+  // An operand that is read twice moves twice as far, or not at all.
+  if (check.operand != place::none &&
+      (op.a == check.operand) + (op.b == check.operand) + (op.c == check.operand) != 1)
+    return false;
+  bool advances = use.kind == ClockUse::Read || (use.kind == ClockUse::Sum && check.operand != place::none);
+  if (use.kind == ClockUse::Read) ++wait.reads;
+  size_t results = 0;
+  for (const Place* p = places + what.reads; p != places + what.reads + what.writes; ++p) {
+    const bool of_comparison = is_predicate(*p);
+    if (of_comparison && check.operand != place::none) {
+      if (results == check.predicates.size()) return false;
+      check.predicates[results++] = *p;
+    }
+    if (!of_comparison && use.kind == ClockUse::Read && p != places + what.reads) check.row = *p;
+    const bool moves = !of_comparison && advances && check.row == place::none;
+    if (!values.write({*p, bytes(*p), moves})) return false;
+  }
+  if (results > 0 || check.row != place::none) wait.checks.push_back(check);
+  return true;
+}
+
 /// Of the loop that the branch at `last` closes.
-std::optional<ClockWait> wait_of(const Program& program, uint32_t last) {
+std::optional<ClockWait> wait_of(const Program& program, const MachineOperands* operands, uint32_t last) {
   const Op& back = program.code[last];
-  if (back.target > last || last - back.target >= ClockWait::most_ops) return std::nullopt;
+  if (back.detail || back.target > last || last - back.target >= ClockWait::most_ops) return std::nullopt;
   ClockWait wait;
   wait.first = back.target;
   wait.last = last;
@@ -190,8 +252,19 @@ std::optional<ClockWait> wait_of(const Program& program, uint32_t last) {
     const Op& op = program.code[at];
     if (op.control == Control::Branch) {
       ++wait.branches;
-      if (!values.of(op.guard, sizeof(uint32_t))) return std::nullopt;
-    } else if (op.control != Control::None || !follow(wait, values, op, at)) {
+      const auto advances = values.of(op.guard, sizeof(uint32_t));
+      if (!advances || *advances) return std::nullopt;
+    } else if (op.control != Control::None) {
+      return std::nullopt;
+    } else if (operands) {
+      const uint32_t instruction = program.origins[at].instruction;
+      uint32_t end = at + 1;
+      while (end < last && program.code[end].control == Control::None &&
+             program.origins[end].instruction == instruction)
+        ++end;
+      if (!follow(wait, values, program, *operands, instruction, at, end)) return std::nullopt;
+      at = end - 1;
+    } else if (!follow(wait, values, op, at)) {
       return std::nullopt;
     }
   }
@@ -219,10 +292,10 @@ uint64_t ClockWait::skip(Context& c, const Op* code, uint64_t most) const {
   return alike + 1;
 }
 
-void find_clock_waits(Program& program) {
+void find_clock_waits(Program& program, const MachineOperands* operands) {
   for (uint32_t at = 0; at < program.code.size(); ++at) {
     if (program.code[at].control != Control::Branch) continue;
-    const auto wait = wait_of(program, at);
+    const auto wait = wait_of(program, operands, at);
     if (!wait) continue;
     auto owned = std::make_unique<ClockWait>(*wait);
     program.code[at].detail = owned.get();

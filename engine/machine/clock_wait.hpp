@@ -1,20 +1,24 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "machine/context.hpp"
+#include "machine/machine_operands.hpp"
 
 namespace simt::functional {
 
 /// A loop that does nothing but read a clock until a comparison changes: the Op of the branch back has it.
 /// Without timing a clock counts instructions, so what the loop does until then is known before it is done.
 struct ClockWait : Detail {
-  /// Before an Op: what its operand may do between two iterations, so that it does nothing else in between.
+  /// Of an Op: what its operand may do between two iterations, and what must stay, so that it does nothing
+  /// else in between.
   struct Check {
     uint32_t op = 0;
     Place operand = place::none;  ///< whose words advance with the clock; none: they do not
     bool wide = false, is_signed = false;
-    bool compares = false;  ///< the Op's result is a predicate, which must stay as it is
+    std::array<Place, 2> predicates{place::none, place::none};  ///< results that must stay
+    Place row = place::none;                                    ///< the same, words
   };
   static constexpr uint32_t most_ops = 32, most_checks = 8;
 
@@ -29,7 +33,7 @@ struct ClockWait : Detail {
   uint64_t skip(Context& c, const Op* code, uint64_t most) const;
 };
 
-/// Gives a ClockWait to each branch of the program that closes such a loop.
-void find_clock_waits(Program& program);
+/// Gives a ClockWait to each branch of the program that closes such a loop. operands: of machine code.
+void find_clock_waits(Program& program, const MachineOperands* operands = nullptr);
 
 }  // namespace simt::functional

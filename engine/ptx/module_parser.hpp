@@ -1,6 +1,5 @@
 #pragma once
 #include <array>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -65,6 +64,14 @@ struct DeclarationHead {
   bool managed = false;
 };
 
+/// A file, a line and a column.
+using SourcePlace = std::array<uint32_t, 3>;
+struct SourcePlaceHash {
+  size_t operator()(const SourcePlace& place) const {
+    return place[1] + (uint64_t{place[2]} << 32) + place[0] * 0x9e3779b97f4a7c15u;
+  }
+};
+
 /// Parses one module; see parser.hpp. Its methods are in parser.cpp (module), parser_declarations.cpp
 /// (declarations, initialisers), parser_functions.cpp and parser_statements.cpp.
 class Parser {
@@ -101,7 +108,7 @@ class Parser {
   void parse_file();
 
   void parse_location();
-  uint32_t location_of(const std::array<uint32_t, 3>& place);
+  uint32_t location_of(const SourcePlace& place);
 
   void parse_section();
 
@@ -268,8 +275,7 @@ class Parser {
   uint32_t mnemonic_ = 0;        ///< of the current instruction
   Names names_ = Names::Values;  ///< likewise
   uint32_t location_ = 0;
-  std::map<std::array<uint32_t, 3>, uint32_t>
-      places_;  ///< locations of the function by file, line and column
+  std::unordered_map<SourcePlace, uint32_t, SourcePlaceHash> places_;  ///< locations of the function
 };
 
 }  // namespace simt::ptx

@@ -77,7 +77,7 @@ void Parser::parse_location() {
         lexer_->word("a label");
       lexer_->offset();
     } else if (attribute == "inlined_at") {
-      std::array<uint32_t, 3> call{};
+      SourcePlace call{};
       call[0] = static_cast<uint32_t>(lexer_->unsigned_number("a file's number"));
       call[1] = static_cast<uint32_t>(lexer_->unsigned_number("a line"));
       call[2] = static_cast<uint32_t>(lexer_->unsigned_number("a column"));
@@ -92,7 +92,7 @@ void Parser::parse_location() {
 }
 
 /// The last location of the function with this file, line and column.
-uint32_t Parser::location_of(const std::array<uint32_t, 3>& place) {
+uint32_t Parser::location_of(const SourcePlace& place) {
   const auto [at, is_new] = places_.try_emplace(place, static_cast<uint32_t>(module_.locations.size()));
   if (is_new) module_.locations.push_back({place[0], place[1], place[2]});
   return at->second;

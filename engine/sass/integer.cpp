@@ -192,6 +192,7 @@ void translate_iadd(Translation& t) {
   op.a = d.a.place;
   op.b = d.b.place;
   if (carries) op.c = t.constant({0});
+  op.clock_use = {.kind = ClockUse::Sum};
   t.detail<SumDetail>() = d;
 }
 
@@ -216,6 +217,7 @@ void translate_iadd3(Translation& t) {
   op.a = d.a.place;
   op.b = d.b.place;
   op.c = d.c.place;
+  op.clock_use = {.kind = ClockUse::Sum};
   if (extended || carries || flips) t.detail<SumDetail>() = d;
 }
 
@@ -257,6 +259,7 @@ void translate_viadd(Translation& t) {
     op.destination = to;
     op.a = a.place;
     op.b = b.place;
+    op.clock_use = {.kind = ClockUse::Sum};
     auto& d = t.detail<SumDetail>();
     d.a = a;
     d.b = b;
@@ -354,7 +357,8 @@ void run_wide_product_with_carry(Context& c, const Op& op) {
 /// IMAD d, [p,] a, b, c [, p]. MOV, SHL and IADD name what the product stands for; c of .HI and .WIDE has 64
 /// bits.
 void translate_imad(Translation& t) {
-  t.take_one_of({"MOV", "SHL", "IADD"});
+  constexpr int shift = 2;
+  const int stands_for = t.take_one_of({"MOV", "IADD", "SHL"}, shift);
   const bool high = t.take("HI"), wide = t.take("WIDE"), is_signed = !t.take("U32"), extended = t.take("X");
   const Place to = t.destination(0, wide ? 2 : 1);
   ProductDetail d;
@@ -388,6 +392,7 @@ void translate_imad(Translation& t) {
   op.a = a.place;
   op.b = b.place;
   op.c = c;
+  if (stands_for != shift && !wide && !high) op.clock_use = {.kind = ClockUse::Sum};
   t.detail<ProductDetail>() = d;
 }
 

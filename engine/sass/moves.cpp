@@ -27,6 +27,7 @@ void move(Translation& t, Place to, Place from, uint32_t words = 1) {
   Op& op = t.emit(words == 1 ? run_move<1> : run_move<2>);
   op.destination = to;
   op.a = from;
+  if (words == 1) op.clock_use = {.kind = ClockUse::Sum};
 }
 
 }  // namespace
@@ -109,6 +110,7 @@ void special(Translation& t, uint32_t words) {
         functional::special_register_handler(which, words == 1 ? SpecialForm::Word : SpecialForm::Rows));
     op.destination = to;
     op.immediate = which.number;
+    if (which.advances) op.clock_use = {.kind = ClockUse::Read};
     return;
   }
   t.unsupported("special register " + std::string(o.text));

@@ -92,6 +92,8 @@ void translate_isetp(Translation& t) {
   op.destination = to;
   op.a = a;
   op.b = b;
+  const bool orders = (d.outcomes & (Less | Greater)) == Less || (d.outcomes & (Less | Greater)) == Greater;
+  if (orders && !extended && !wide) op.clock_use = {.kind = ClockUse::Order, .is_signed = type == 0};
   t.detail<CompareDetail>() = d;
 }
 

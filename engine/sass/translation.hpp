@@ -23,6 +23,7 @@ constexpr uint32_t predicate_flag = 0x10000, uniform_flag = 0x20000, uniform_pre
 
 using functional::AccessSpace;
 using functional::Address;
+using functional::ClockUse;
 using functional::Context;
 using functional::Control;
 using functional::Detail;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "machine/calls.hpp"
+#include "machine/clock_wait.hpp"
 #include "machine/machine_operands.hpp"
 #include "machine/round_up.hpp"
 #include "operations/builtins.hpp"
@@ -32,6 +33,7 @@ class Translator {
     }
     spread_order();
     find_stored_parameters();
+    functional::find_clock_waits(program(), operands_.get());
     program().details.push_back(std::move(operands_));
     return std::move(result_);
   }
