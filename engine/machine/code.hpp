@@ -63,6 +63,8 @@ enum class Control : uint8_t {
 };
 
 constexpr int64_t convergence_in_common_code = -1;
+/// As 0, but lanes of different masks go on separately (WARPSYNC.EXCLUSIVE).
+constexpr int64_t convergence_by_mask = -2;
 
 /// Further operands of an Op, owned by the Program.
 struct Detail {

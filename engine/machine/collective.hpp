@@ -10,7 +10,7 @@ struct CollectiveOperands : Detail {
   Kind a = Kind::None, b = Kind::None, c = Kind::None;  ///< `Op::immediate` is 1 where `a` is negated
   Kind destination = Kind::None;
   Place predicate = place::none;  ///< the second destination of d|p
-  bool lane_by_lane = false;      ///< a lane's result does not depend on which lanes take part
+  bool lane_by_lane = false;      ///< lanes of different masks may execute it together
 };
 
 }  // namespace simt::functional

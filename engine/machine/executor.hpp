@@ -98,6 +98,8 @@ class Executor {
     uint32_t common = UINT32_MAX;  ///< pc of a convergence_in_common_code
     bool complete = false;         ///< all whom they wait for are here, or wait in turn for them elsewhere
   };
+  /// Tells the observer who has met, in groups of lanes with equal words of `members`.
+  void report_met(const Op& op, uint32_t mask, const uint32_t* members) const;
   /// The lanes that a converging split with the lanes `lanes` waits for.
   uint32_t awaited_by(const Warp::Split& split, uint32_t lanes) const;
   Convergence convergence(const Warp::Split& split, uint32_t mask) const;

@@ -69,11 +69,7 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
         executed_ = false;
         return;
       }
-      if (observer_)
-        for (uint32_t rest = mask, group; rest; rest &= ~group) {
-          group = equal_lanes(words, words[std::countr_zero(rest)], rest);
-          observer_->met(*cta_, warp, group, words[std::countr_zero(group)], op);
-        }
+      report_met(op, mask, words);
       if (op.details<CollectiveOperands>().lane_by_lane) {
         op.run(context_, op);
       } else {
@@ -134,6 +130,14 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
   warp.go_to(next);
 }
 
+void Executor::report_met(const Op& op, uint32_t mask, const uint32_t* members) const {
+  if (!observer_) return;
+  for (uint32_t rest = mask, group; rest; rest &= ~group) {
+    group = equal_lanes(members, members[std::countr_zero(rest)], rest);
+    observer_->met(*cta_, *warp_, group, members[std::countr_zero(group)], op);
+  }
+}
+
 uint32_t Executor::awaited_by(const Warp::Split& split, uint32_t lanes) const {
   return context_.lanes<const uint32_t>(code_[split.pc].member_mask)[std::countr_zero(lanes)];
 }
@@ -190,6 +194,15 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const auto* words = context_.lanes<const uint32_t>(op.member_mask);
   const uint32_t same = equal_lanes(words, words[context_.first_lane()], mask);
+  if (same != mask && op.immediate == 0) {
+    uint32_t awaited = 0;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) awaited |= words[std::countr_zero(rest)];
+    if (!(awaited & warp.alive() & ~mask)) {  // nobody waits for others
+      report_met(op, mask, words);
+      warp.go_to(split.pc + 1);
+      return;
+    }
+  }
   if (same != mask) {  // each group of lanes waits for others
     warp.diverge(same, split.pc, split.pc, UINT32_MAX);
     executed_ = false;
@@ -220,6 +233,7 @@ void Executor::run_joined(const Op& op, uint32_t mask, Warp::Split& split,
   Op together = op;
   CollectiveOperands with_predicate = operands;
   together.detail = &with_predicate;
+  together.member_mask = place::none;  // all have named the same
   together.a = 0;
   together.b = longest_operand;
   together.c = 2 * longest_operand;

@@ -84,18 +84,38 @@ void run_shuffle(Context& c, const Op& op) {
   write_lanes(c, c.lanes<uint32_t>(op.destination), result);
 }
 
-/// a: the predicate; immediate: 1 if it is negated.
+/// Whether lanes that execute it together name different masks.
+bool has_different_masks(const Context& c, const Op& op) {
+  if (op.member_mask == place::none || op.member_mask >> place::bank_shift != 0) return false;
+  const auto* masks = c.lanes<const uint32_t>(op.member_mask);
+  for (uint32_t rest = c.mask; rest; rest &= rest - 1)
+    if (masks[std::countr_zero(rest)] != masks[c.first_lane()]) return true;
+  return false;
+}
+
+/// a: the predicate; immediate: 1 if it is negated. Of different masks, each lane gets what the lanes in its
+/// own one vote, whether it is one of them or not: so does ptxas's code for them.
 template <Vote vote>
 void run_vote(Context& c, const Op& op) {
   const uint32_t p = c.predicate(op.a);
   const uint32_t bits = (op.immediate ? ~p : p) & c.mask;
-  if constexpr (vote == Vote::Ballot) {
+  const auto outcome = [](uint32_t votes, uint32_t voters) {
+    if constexpr (vote == Vote::Ballot) return votes;
+    if constexpr (vote == Vote::Any) return uint32_t{votes != 0};
+    return uint32_t{votes == voters || (vote == Vote::Uniform && votes == 0)};
+  };
+  if (has_different_masks(c, op)) {
+    alignas(64) uint32_t results[warp_lanes];
+    const auto* masks = c.lanes<const uint32_t>(op.member_mask);
+    for (uint32_t i = 0; i < warp_lanes; ++i) results[i] = outcome(bits & masks[i], c.mask & masks[i]);
+    if constexpr (vote == Vote::Ballot)
+      write_lanes(c, c.lanes<uint32_t>(op.destination), results);
+    else
+      write_predicate(c, op.destination, pack_bits(results));
+  } else if constexpr (vote == Vote::Ballot) {
     splat(c, op.destination, bits);
   } else {
-    const bool holds = vote == Vote::All   ? bits == c.mask
-                       : vote == Vote::Any ? bits != 0
-                                           : bits == 0 || bits == c.mask;
-    write_predicate(c, op.destination, holds ? full_mask : 0);
+    write_predicate(c, op.destination, outcome(bits, c.mask) ? full_mask : 0);
   }
 }
 

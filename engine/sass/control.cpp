@@ -259,11 +259,12 @@ void run_enter_collective(Context& c, const Op& op) {
 
 }  // namespace
 
-/// WARPSYNC mask: the lanes in the mask meet. WARPSYNC.COLLECTIVE mask, target: they meet although they may
-/// be at several of these, execute together what follows one of them, which is the same at all and names the
-/// same registers, up to ENDCOLLECTIVE, and go on each at its target.
+/// WARPSYNC mask: the lanes in the mask meet; .EXCLUSIVE: those of different masks part. WARPSYNC.COLLECTIVE
+/// mask, target: they meet although they may be at several of these, execute together what follows one of
+/// them, which is the same at all and names the same registers, up to ENDCOLLECTIVE, and go on each at its
+/// target.
 void translate_warpsync(Translation& t) {
-  const bool all = t.take_one_of({"ALL", "EXCLUSIVE"}) == 0;
+  const bool all = t.take("ALL"), exclusive = t.take("EXCLUSIVE");
   const bool collective = t.take("COLLECTIVE");
   const Place mask = all ? t.constant({functional::full_mask}) : t.source(0);
   if (collective) {
@@ -274,6 +275,7 @@ void translate_warpsync(Translation& t) {
   }
   Op& op = t.emit(run_nothing, Control::Convergence);
   op.member_mask = mask;
+  if (exclusive) op.immediate = functional::convergence_by_mask;
   if (collective) op.immediate = functional::convergence_in_common_code;
 }
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from simt import _engine
 from simt.errors import PtxError
-from support.ptx import CODE, Device
+from support.ptx import CODE, Device, ptx_only
 
 U32 = np.uint32
 
 
 def run(
-    body: str, *inputs: np.ndarray, lanes: int = 32, registers: str = ""
+    body: str, *inputs: np.ndarray, lanes: int = 32, registers: str = "", target: str = "90a"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each lane's %d (b32) and predicate %p; inputs of 32- or 64-bit values in %i0, %i1, ... Lanes that write
     nothing have 0xdeadbeef and 7.
@@ -44,7 +44,7 @@ def run(
     }}
     """
     d, p = np.zeros(32, U32), np.full(32, 7, U32)
-    Device(text).run("k", d, p, *inputs, block=(lanes, 1, 1))
+    Device(text, target).run("k", d, p, *inputs, block=(lanes, 1, 1))
     return d, p
 
 
@@ -142,6 +142,27 @@ def test_votes() -> None:
             _, p = run(body, bits, registers=".reg .pred %v; .reg .b32 %m;")
             assert (p[::2] == test(holds[::2])).all()
             assert (p[1::2] == test(holds[1::2])).all()
+
+
+def test_votes_of_lanes_below() -> None:
+    """Each lane names the lanes below it, but not itself: open in PTX, and so in code for sm_80."""
+    holds = np.random.default_rng(5).random(32) < 0.5
+    votes = [[bool(v) for v in holds[:lane]] for lane in range(32)]
+    prepare = "setp.ne.u32 %v, %i0, 0; mov.u32 %m, %lanemask_lt;"
+    registers = ".reg .pred %v; .reg .b32 %m;"
+
+    def vote(instruction: str) -> tuple[np.ndarray, np.ndarray]:
+        return run(prepare + instruction, holds.astype(U32), registers=registers, target="80")
+
+    d, _ = vote("vote.sync.ballot.b32 %d, %v, %m;")
+    assert d.tolist() == [sum(v << i for i, v in enumerate(below)) for below in votes]
+    for mode, outcome in (
+        ("all", all),
+        ("any", any),
+        ("uni", lambda below: all(below) or not any(below)),
+    ):
+        _, p = vote(f"vote.sync.{mode}.pred %p, %v, %m;")
+        assert p.tolist() == [outcome(below) for below in votes], mode
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
@@ -378,6 +399,7 @@ def test_groups_of_lanes_at_one_instruction() -> None:
     assert (d == sums + np.where(group == 1, 5, 0)).all()
 
 
+@ptx_only("machine code does not wait for lanes at the CTA's barrier")
 def test_lanes_that_never_come_are_reported() -> None:
     body = """
       setp.lt.u32 %q, %lane, 16; @%q bra SOME;

@@ -62,6 +62,7 @@ void translate_vote(Translation& t) {
   CollectiveOperands operands;
   operands.a = Kind::Predicate;
   operands.destination = ballot ? Kind::Word : Kind::Predicate;
+  operands.lane_by_lane = true;
   Op& op = emit_collective(t, vote_handler(static_cast<Vote>(mode)), sync, 2, operands);
   op.destination = destination;
   op.a = a.place;
