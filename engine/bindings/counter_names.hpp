@@ -17,9 +17,10 @@ inline constexpr const char* kind_names[] = {
 inline constexpr const char* outcome_names[] = {"hit", "hit_reserved", "miss", "sector_miss",
                                                 "reservation_fail"};
 inline constexpr const char* reason_names[] = {
-    "selected",    "not_selected",    "no_instruction",   "barrier",  "membar",
-    "async_copy",  "long_scoreboard", "short_scoreboard", "wait",     "math_pipe_throttle",
-    "lg_throttle", "mio_throttle",    "sleeping",         "imc_miss", "drain"};
+    "selected", "not_selected",       "no_instruction",  "barrier",
+    "membar",   "async_copy",         "long_scoreboard", "short_scoreboard",
+    "wait",     "math_pipe_throttle", "lg_throttle",     "mio_throttle",
+    "sleeping", "imc_miss",           "drain",           "warpgroup_arrive"};
 static_assert(std::size(kind_names) == simt::Counters::kinds);
 static_assert(std::size(outcome_names) == simt::Counters::outcomes);
 static_assert(std::size(reason_names) == simt::LaunchActivity::reasons);

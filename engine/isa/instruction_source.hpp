@@ -54,8 +54,10 @@ class CtaStream {
   /// touches into the host's caches, at 0 what is only known from what was brought at 1.
   virtual void prefetch(uint32_t warp, uint32_t plain) const;
 
-  /// Whether a warp that got NotYet waits for other warps (at a barrier) rather than for time to pass.
-  virtual bool waits_for_warps(uint32_t warp) const;
+  /// What a warp that got NotYet waits for: other warps, at a barrier, or of its warp group, at
+  /// WARPGROUP.DEPBAR; or a value, which comes as time passes.
+  enum class Awaits : uint8_t { Warps, WarpGroup, Value };
+  virtual Awaits awaits(uint32_t warp) const;
   /// A barrier at which a warp has arrived before its first record. threads: that it is for; 0 for all.
   struct Arrival {
     uint32_t warp, barrier, threads;
@@ -139,8 +141,8 @@ inline uint32_t CtaStream::take_plain(uint32_t) {
   return 0;
 }
 inline void CtaStream::prefetch(uint32_t, uint32_t) const {}
-inline bool CtaStream::waits_for_warps(uint32_t) const {
-  return true;
+inline CtaStream::Awaits CtaStream::awaits(uint32_t) const {
+  return Awaits::Warps;
 }
 inline void CtaStream::placed(uint32_t) {}
 inline void CtaStream::issued(uint32_t, uint32_t, uint64_t, uint64_t) {}

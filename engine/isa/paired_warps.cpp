@@ -143,7 +143,7 @@ class PairedWarps::Stream : public CtaStream {
         half.state = State::Ended;
         break;
       case Next::NotYet:
-        half.state = halves_->waits_for_warps(number) ? State::Blocked : State::Waits;
+        half.state = halves_->awaits(number) == Awaits::Value ? State::Waits : State::Blocked;
         break;
     }
   }

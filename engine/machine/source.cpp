@@ -118,7 +118,11 @@ class ExecutedSource::Stream : public CtaStream, private AccessGate {
     return woken;
   }
 
-  bool waits_for_warps(uint32_t number) const override { return warps_[number].blocked; }
+  Awaits awaits(uint32_t number) const override {
+    const WarpState& w = warps_[number];
+    if (!w.blocked) return Awaits::Value;
+    return w.barrier.warpgroup ? Awaits::WarpGroup : Awaits::Warps;
+  }
 
   /// Performs, in execution order, accesses that are waiting for their issue.
   void perform_outstanding() {

@@ -202,6 +202,11 @@ def test_what_is_wrong_with_a_clock_is_named(tmp_path: Path, lines: str, message
         ('use = "tuning"', 'use = "tuning"\ninputs = ["simt:"]', "inputs: 'simt:', expected SOURCE:FILE"),
         ('use = "tuning"', 'use = "tuning"\ninputs = ["data:a"]', "arguments; sources are suite, simt"),
         ('use = "tuning"', 'use = "tuning"\ninputs = ["simt:a.txt b"]', "inputs: 'simt:a.txt b', expected"),
+        (
+            'use = "tuning"',
+            'use = "tuning"\nfolder = "a"',
+            "folder: expected inputs, as it is a folder among",
+        ),
         ('use = "tuning"', 'use = "tuning"\nwarm = -1', "warm is -1, expected 0 or more"),
         (
             'use = "tuning"',

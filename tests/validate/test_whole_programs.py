@@ -199,6 +199,23 @@ def test_a_row_is_done_for_what_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(fake.ran) == 7
 
 
+def test_a_row_that_failed_is_simulated_again(tmp_path: Path) -> None:
+    """What was missing may be there, which no recipe says; each outcome is one line of the record."""
+    place = tmp_path / "data.txt"
+    script = f"from pathlib import Path\nfrom simt.errors import LaunchError\n{PYTHON}"
+    script += f"    if not Path({str(place)!r}).exists():\n        raise LaunchError('no data')\n"
+    (tmp_path / "p.py").write_text(script, encoding="utf-8")
+    row = Row(recipe(tmp_path, files=("p.py",), arguments=("1",)), {}, 1.0, False)
+    setting = Setting(tmp_path / "out", None)
+    for _ in range(2):
+        (found,) = run_rows([row], setting, lambda _: None)
+        assert found.status == "failed: no data"
+    assert len(whole_programs.read_outcomes(setting.out)) == 1
+    place.touch()
+    (found,) = run_rows([row], setting, lambda _: None)
+    assert found.status == "done"
+
+
 def test_longer_rows_are_not_tried_after_one_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

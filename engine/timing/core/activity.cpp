@@ -112,9 +112,14 @@ void ActivityRecorder::for_each_state(uint32_t scheduler, Use use) const {
   take(StallReason::Sleeping, m.sleeping);
   take(StallReason::ImcMiss, m.constant);
   take(StallReason::LongScoreboard, m.atomics);
+  const uint64_t stopped = m.stopped & ~m.has_instruction;
+  take(StallReason::WarpgroupArrive, stopped & m.stopped_group);
+  take(StallReason::LongScoreboard, stopped & m.stopped_value);
+  take(StallReason::Barrier, stopped);
   take(StallReason::NoInstruction, ~m.has_instruction);
   take(StallReason::LongScoreboard, m.blocked_long);
   take(StallReason::ShortScoreboard, m.blocked_short);
+  take(StallReason::WarpgroupArrive, m.blocked_group);
   take(StallReason::Wait, m.blocked);
   take(StallReason::NotSelected, ~unit_busy_[scheduler]);
   take(StallReason::MioThrottle, m.needs[static_cast<size_t>(Unit::Memory)] & m.shared);

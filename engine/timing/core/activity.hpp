@@ -174,18 +174,20 @@ inline void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiti
   // In the order of StallReason, of which the first wins a tie.
   states.set(StallReason::Selected, issued_mask != 0);
   states.set(StallReason::NotSelected, static_cast<uint64_t>(std::popcount(could_issue & ~issued_mask)));
-  add(StallReason::NoInstruction, m.resident & ~waiting & ~m.has_instruction);
-  if (waiting) {
-    add(StallReason::Barrier, m.barrier & ~m.finished);
+  const uint64_t empty = m.resident & ~waiting & ~m.has_instruction, stopped = empty & m.stopped;
+  add(StallReason::NoInstruction, empty & ~m.stopped);
+  if (waiting | stopped) {
+    add(StallReason::Barrier, (m.barrier & ~m.finished) | (stopped & ~m.stopped_group & ~m.stopped_value));
     add(StallReason::Membar, m.membar & ~m.finished);
     add(StallReason::AsyncCopy, m.async_copy & ~m.finished);
-    add(StallReason::LongScoreboard, (blocked & m.blocked_long) | (m.atomics & ~m.finished));
+    add(StallReason::LongScoreboard,
+        (blocked & m.blocked_long) | (m.atomics & ~m.finished) | (stopped & m.stopped_value));
   } else {
     add(StallReason::LongScoreboard, blocked & m.blocked_long);
   }
   if (blocked) {
     add(StallReason::ShortScoreboard, blocked & m.blocked_short);
-    add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short);
+    add(StallReason::Wait, blocked & ~m.blocked_long & ~m.blocked_short & ~m.blocked_group);
   }
   if (unit_busy) {
     const uint64_t memory = m.needs[static_cast<size_t>(Unit::Memory)];
@@ -198,6 +200,8 @@ inline void ActivityRecorder::count_scheduler(uint32_t scheduler, uint64_t waiti
     add(StallReason::ImcMiss, m.constant & ~m.finished);
     add(StallReason::Drain, m.finished);
   }
+  if (const uint64_t group = (blocked & m.blocked_group) | (stopped & m.stopped_group))
+    add(StallReason::WarpgroupArrive, group);
   for (size_t i = 0; i < states.words.size(); ++i)
     all_states_.words[i] += states.words[i] - states_[scheduler].words[i];
   states_[scheduler] = states;

@@ -337,7 +337,8 @@ std::string Sm::describe_wait(uint32_t w) const {
       "waits for the pipeline of shared memory",
       "waits for the end of its sleep",
       "waits for a constant operand",
-      "waits for outstanding stores or results after its last instruction"};
+      "waits for outstanding stores or results after its last instruction",
+      "waits for its warp group's multiplications, or for its other warps"};
   const WarpTable::Warp& warp = warps_[w];
   const StallReason state = recorder_.state_of(w);
   std::string text = words[static_cast<size_t>(state)];

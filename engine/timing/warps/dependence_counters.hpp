@@ -26,6 +26,9 @@ class DependenceCounters {
   bool waits_for_short(uint32_t w, const IssueRule& rule) const {
     return warps_[w].short_held & held(w, rule);
   }
+  bool waits_for_group(uint32_t w, const IssueRule& rule) const {
+    return held(w, rule) >> IssueRule::group_counter & 1;
+  }
 
   /// The instruction issues for the lanes in `mask`. Returns whether its control bits cover its dependences:
   /// no register that it reads or writes is about to be written, as far as the latencies are known.

@@ -15,6 +15,7 @@ inline void WarpTable::check_registers(uint32_t w, const DecodedInstruction& nex
   m.blocked &= ~bit;
   m.blocked_long &= ~bit;
   m.blocked_short &= ~bit;
+  m.blocked_group &= ~bit;
   if (next.issue.present) [[unlikely]] {
     check_issue_rule(w, next, at);
     return;
@@ -88,6 +89,8 @@ void WarpTable::retire(uint32_t w) {
   m.blocked &= keep;
   m.blocked_long &= keep;
   m.blocked_short &= keep;
+  m.blocked_group &= keep;
+  m.stopped &= keep;
   m.needs[static_cast<size_t>(warps_[w].needed)] &= keep;
   fetchable_ &= ~(uint64_t{1} << w);
   fillable_ &= ~(uint64_t{1} << w);
@@ -123,6 +126,7 @@ inline bool WarpTable::take_record(uint32_t w, uint64_t now) {
       return false;
     case CtaStream::Next::NotYet:
       warp.obstacles.source_waits = true;
+      stop(w);
       return false;
   }
   return false;
@@ -215,6 +219,7 @@ void WarpTable::drop(uint32_t w) {
   warp.dropped = true;
   warp.obstacles.stream_ended = true;
   warp.obstacles.source_waits = false;
+  forget_stop(w);
   warp.in_pipeline -= warp.buffered;
   warp.held = warp.buffered = 0;
   warp.plain_left = 0;
@@ -252,6 +257,8 @@ void WarpTable::check_issue_rule(uint32_t w, const DecodedInstruction& next, Pla
     at.masks.blocked_long |= at.bit;
   else if (dependences_.waits_for_short(w, next.issue))
     at.masks.blocked_short |= at.bit;
+  else if (dependences_.waits_for_group(w, next.issue))
+    at.masks.blocked_group |= at.bit;
 }
 
 void WarpTable::take_due_dependences() {
@@ -322,6 +329,22 @@ void WarpTable::refresh(uint32_t w) {
   at.masks.blocked &= ~at.bit;
   at.masks.blocked_long &= ~at.bit;
   at.masks.blocked_short &= ~at.bit;
+  at.masks.blocked_group &= ~at.bit;
+}
+
+/// Records what its stream waits for.
+void WarpTable::stop(uint32_t w) {
+  const auto [m, bit] = change_at(w);
+  const CtaStream::Awaits awaited = warps_[w].stream->awaits(warps_[w].index_in_cta);
+  m.stopped |= bit;
+  m.stopped_group &= ~bit;
+  m.stopped_value &= ~bit;
+  if (awaited == CtaStream::Awaits::WarpGroup) m.stopped_group |= bit;
+  if (awaited == CtaStream::Awaits::Value) m.stopped_value |= bit;
+}
+
+void WarpTable::forget_stop(uint32_t w) {
+  change_masks(scheduler_of(w)).stopped &= ~bit_of(w);
 }
 
 }  // namespace simt

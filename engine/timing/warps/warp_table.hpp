@@ -31,6 +31,7 @@ enum class StallReason : uint8_t {
   Sleeping,          ///< in a NANOSLEEP
   ImcMiss,           ///< waits for a constant operand missing from its sub-core's constant cache
   Drain,             ///< has exited; stores or results are outstanding
+  WarpgroupArrive,   ///< waits in a WARPGROUP.DEPBAR: for multiplications, or for the group's other warps
   Count
 };
 
@@ -183,6 +184,7 @@ class WarpTable {
   void source_goes_on(uint32_t w) {
     if (!warps_[w].obstacles.source_waits) return;
     warps_[w].obstacles.source_waits = false;
+    forget_stop(w);
     refresh(w);
   }
   /// The warp executes no more instructions; it retires once those issued have completed.
@@ -338,6 +340,8 @@ class WarpTable {
   /// Brings the masks up to date with the warp: all, those of the front end, and those of the instruction
   /// that is next now, if the warp had one before.
   void refresh(uint32_t w);
+  void stop(uint32_t w);
+  void forget_stop(uint32_t w);
   void refresh_fetch(uint32_t w);
   void refresh_next(uint32_t w, Place at);
   void check_registers(uint32_t w, const DecodedInstruction& next, Place at);

@@ -13,11 +13,14 @@ struct SchedulerMasks {
   uint64_t has_instruction = 0;  ///< instruction buffer not empty
   uint64_t finished = 0;         ///< last instruction issued
   uint64_t barrier = 0, membar = 0, async_copy = 0, atomics = 0, sleeping = 0;
-  uint64_t constant = 0;                         ///< next instruction waits for a constant operand
-  uint64_t blocked = 0;                          ///< next instruction waits for a register, or, as its
-                                                 ///< control bits demand, for time or counters
-  uint64_t blocked_long = 0, blocked_short = 0;  ///< subsets of blocked: values from global or local memory,
-                                                 ///< and from shared memory
+  uint64_t constant = 0;                          ///< next instruction waits for a constant operand
+  uint64_t blocked = 0;                           ///< next instruction waits for a register, or, as its
+                                                  ///< control bits demand, for time or counters
+  uint64_t blocked_long = 0, blocked_short = 0;   ///< subsets of blocked: values from global or local memory,
+                                                  ///< and from shared memory
+  uint64_t blocked_group = 0;                     ///< the same: groups of warp-group multiplications
+  uint64_t stopped = 0;                           ///< its stream has no record behind those in its buffer
+  uint64_t stopped_group = 0, stopped_value = 0;  ///< subsets of stopped: what CtaStream::awaits() says
   std::array<uint64_t, static_cast<size_t>(Unit::Count)> needs{};  ///< unit of the next instruction
   uint64_t shared = 0;  ///< next instruction accesses shared memory
 

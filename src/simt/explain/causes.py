@@ -470,7 +470,7 @@ CAUSES: tuple[Cause, ...] = (
         "Use smaller types or sparsity: the tensor cores are busy.",
         _uses(Unit.Tensor),
         _pipe("tensor"),
-        ("math_pipe_throttle",),
+        ("math_pipe_throttle", "warpgroup_arrive"),
         ("HMMA", "IMMA", "DMMA", "HGMMA"),
     ),
     Cause(

@@ -3,6 +3,7 @@
 An instruction that waits for a register is linked to the last instruction before it that writes one of its
 registers and can make it wait for that reason; that one, to what it waited for in turn. One that waits at a
 barrier is linked to where warps wait longest before the barrier: others come late from there. One that waits
+for its warp group's products is linked to the last of them. One that waits
 for room in a pipe is linked to the instruction that uses the pipe most. Order is that of the code; a loop is
 followed back from its begin to its end.
 """
@@ -150,6 +151,8 @@ class _Code:
             return self._writer(i, reason)
         if reason == "barrier":
             return self._late(i)
+        if reason == "warpgroup_arrive":
+            return next((k for k in self._before(i) if "GMMA" in self.opcodes[k]), None)
         if reason in _THROTTLES:
             same = [k for k in range(len(self.units)) if self.units[k] is self.units[i]]
             if reason != "math_pipe_throttle":

@@ -102,6 +102,7 @@ _STALLS = {
     "sleeping": ("sleeping", "slept"),
     "imc_miss": ("imc_miss", "waited for a constant operand"),
     "drain": ("drain", "had exited and waited for its stores"),
+    "warpgroup_arrive": ("gmma", "waited in a WARPGROUP.DEPBAR, for products or warps of its warp group"),
 }
 
 COUNTERS: tuple[Counter, ...] = (

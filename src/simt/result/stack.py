@@ -39,6 +39,7 @@ MEANINGS = {
     "atomics": "atomics",
     "barriers": "other warps at a CTA barrier",
     "memory barriers": "memory barriers",
+    "warp-group products": "multiplications of their warp group, or its other warps",
     "instruction fetch": "instructions to be fetched",
     "constants": "constant operands that were not in their cache",
     "sleep": "the end of a sleep",
@@ -57,6 +58,7 @@ _BY_STATE = {
     "imc_miss": "constants",
     "sleeping": "sleep",
     "drain": "stores at exit",
+    "warpgroup_arrive": "warp-group products",
 }
 
 

@@ -42,6 +42,7 @@ _LATENCY = {
     "sleeping": ("sleep", "the end of their sleep"),
     "imc_miss": ("constant operands", "constant operands that were not in their cache"),
     "drain": ("stores at exit", "their last stores"),
+    "warpgroup_arrive": ("warp-group products", "multiplications of their warp group, or its other warps"),
     "lg_throttle": ("memory pipeline", "room in the pipeline of global and local memory"),
     "mio_throttle": ("shared-memory pipeline", "room in the pipeline of shared memory"),
     "math_pipe_throttle": ("arithmetic units", "a free arithmetic unit"),

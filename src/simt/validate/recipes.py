@@ -119,7 +119,7 @@ class Recipe:
     arguments: of the program, with fields of the row as {field}.
     inputs: what lies in an otherwise empty folder before the program starts there: files of sources, under
         their paths, and what scripts write.
-    folder: where it runs, relative to the source, or, if it has inputs, to their folder; empty: anywhere.
+    folder: where a program that has inputs runs, relative to their folder.
     where: values of a row's fields that make it a row of this program: one of those listed; "*" any value, ""
         none.
     time: what is compared: "kernels", the sum of all kernels' durations, as profilers report them; "period",
@@ -287,6 +287,8 @@ def read_recipes(place: str | os.PathLike[str], gpu: str) -> list[Recipe]:
         )
         if not recipe.files:
             raise ProfileError(f"{part.place}: files: expected at least one")
+        if recipe.folder and not recipe.inputs:
+            raise ProfileError(f"{part.place}: folder: expected inputs, as it is a folder among them")
         part.end()
         found.append(recipe)
     top.end("sources", "tables", "note", "clock")

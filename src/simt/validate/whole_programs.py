@@ -2,7 +2,7 @@
 
 Finished rows are kept in OUT/rows.jsonl, one line each. A row counts as done for one GPU (the hash of its
 values), one engine (the hash of the compiled file), one code, and one way of running it (the hash of what the
-recipe says): after a change, it is simulated again.
+recipe says): after a change, it is simulated again, and so is one that has failed.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class Setting:
 
 def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[RowOutcome], None]) -> list[RowOutcome]:
     """Simulates rows of one GPU, those measured to be short first. Rows that are done already are not
-    simulated again. Once a row of a program takes longer than the limit, so do its longer ones, which are not
-    tried.
+    simulated again; one that failed is. Once a row of a program takes longer than the limit, so do its longer
+    ones, which are not tried.
 
     told: is called with each row that was simulated now.
 
@@ -169,7 +169,7 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[RowOutcome],
         key: tuple[str, ...] = (spec.hash[:16], engine_hash(), run_hash(row), setting.code)
         key += (setting.controller or "", row.recipe.suite, row.name)
         done = known.get(key)
-        if done is None or done.status == "limit":
+        if done is None or done.status != "done":
             recipe = row.recipe
             if id(recipe) not in built:
                 built[id(recipe)] = build(recipe, spec.sm_version, setting.out.resolve(), setting.sources)
@@ -180,7 +180,7 @@ def run_rows(rows: Iterable[Row], setting: Setting, told: Callable[[RowOutcome],
             if status == "limit":
                 late.add(id(recipe))
             outcome = _outcome(row, spec, setting, status, launches, measured, time.monotonic() - start)
-            if done is None or status != "limit":
+            if done is None or status != done.status:
                 _append(setting.out / "rows.jsonl", outcome)
             told(outcome)
             done = outcome
@@ -356,8 +356,6 @@ def run_program(
     if recipe.inputs:
         folder = prepare(recipe, folder.resolve(), setting.sources) / recipe.folder
         folder.mkdir(parents=True, exist_ok=True)
-    elif recipe.folder:
-        folder = folder_of(recipe.source, recipe, setting.sources) / recipe.folder
     name = f"{recipe.suite} {row.name}.txt".replace("/", "-").replace(" ", "_")
     log = setting.out.resolve() / "logs" / name
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@ const MEANING = {selected:"issued an instruction",issued:"issued an instruction"
   long_scoreboard:"waits for global, local or texture memory",short_scoreboard:"waits for shared memory or special functions",
   wait:"waits for an arithmetic result",math_pipe_throttle:"waits for a busy execution unit",lg_throttle:"waits for room in the pipeline of global and local memory",mio_throttle:"waits for room in the pipeline of shared memory",
   barrier:"waits at a CTA barrier",membar:"waits at a memory barrier",
-  no_instruction:"has no fetched instruction",sleeping:"sleeps",imc_miss:"waits for a constant operand",drain:"has exited, waits for its stores",other:"all smaller ones"};
+  no_instruction:"has no fetched instruction",sleeping:"sleeps",imc_miss:"waits for a constant operand",drain:"has exited, waits for its stores",warpgroup_arrive:"waits for products or warps of its warp group",other:"all smaller ones"};
 const ORDER = ["selected","not_selected","long_scoreboard","short_scoreboard","async_copy","wait","math_pipe_throttle","lg_throttle","mio_throttle","barrier","membar","no_instruction"];
 const color = r => `var(--state-${r},var(--faint))`;
 const label = r => r === "selected" ? "issued" : r.replaceAll("_", " ");
