@@ -5,9 +5,9 @@ a CTA copies one box (TMA); the median of all threads, or CTAs, is compared. Ban
 turn, each after the wait for its last copy; the published kernels read up to 2 GB, here the rate follows from
 two shorter launches, between which no stage is filled first.
 
-Translations of a process take one of two times, which the program does not determine. A process is slow if the
-least of its latencies is SLOW_FROM cycles or more; such rows of cp.async are simulated a second time, with
-SLOW_MISS.
+Translations of a process take one of two times, which the program does not determine. A process is slow if
+the least of its latencies is SLOW_FROM cycles or more; such rows of cp.async are simulated a second time,
+with SLOW_MISS.
 
 Every second row of a kind, in the order of the file, is `held-out`, the first one is `tuning`.
 
