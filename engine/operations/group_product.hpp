@@ -9,7 +9,8 @@
 /// Products by a warpgroup, for PTX and machine code.
 namespace simt::functional {
 
-/// D = A B + D. A or its descriptor, and B's descriptor, lead to shared memory.
+/// D = A B + D, of single bits the number of those that A and B both have. A or its descriptor, and B's
+/// descriptor, lead to shared memory.
 struct GroupProduct {
   MatrixShape shape;  ///< of the warpgroup
   ProductTypes types;
@@ -19,6 +20,8 @@ struct GroupProduct {
   bool a_transposed = false, b_transposed = false;
   bool negative = false;  ///< A B is subtracted
   bool saturate = false;
+  bool sparse = false;  ///< A has half its elements
+  Sparsity sparsity;
   PredicateOperand keep;  ///< whether to add to D
 };
 

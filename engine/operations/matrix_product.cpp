@@ -37,32 +37,6 @@ struct ProductDetail : Detail {
   bool aside = false;
 };
 
-/// Expands a tile of A, half of whose elements are kept: `kept` has 8 rows of columns / 2 elements, `columns`
-/// apart. chunk: index of the tile's first chunk in its row; lower: rows 8 to 15. absent: the others' value.
-template <class Number>
-void spread(const Context& c, const Sparsity& sparsity, const Number* kept, uint32_t columns, uint32_t chunk,
-            bool lower, Number absent, Number* out) {
-  const uint32_t* metadata = c.lanes<const uint32_t>(sparsity.metadata);
-  const uint32_t chunks = columns / sparsity.chunk, pair = sparsity.chunk / 4,
-                 kept_of_chunk = sparsity.chunk / 2;
-  std::fill_n(out, tile_rows * columns, absent);
-  for (uint32_t row = 0; row < tile_rows; ++row) {
-    for (uint32_t i = 0; i < chunks; ++i) {
-      const uint32_t q = chunk + i;
-      const uint32_t lane =
-          4 * row + sparsity.first_lane + (sparsity.row_per_lane ? q / 8 * 2 + lower : q / 4);
-      const uint32_t shift = sparsity.row_per_lane ? q % 8 * 4 : q % 4 * 4 + 16 * lower;
-      const uint32_t indices[2] = {metadata[lane] >> shift & 3, metadata[lane] >> (shift + 2) & 3};
-      const Number* from = kept + row * columns + i * kept_of_chunk;
-      Number* to = out + row * columns + i * sparsity.chunk;
-      if (sparsity.chunk == 2)  // tf32: both halves of one element
-        to[indices[0] / 2] = from[0];
-      else
-        for (uint32_t k = 0; k < kept_of_chunk; ++k) to[indices[k / pair] * pair + k % pair] = from[k];
-    }
-  }
-}
-
 template <class Number>
 void load_a(const Context& c, const ProductDetail& detail, uint32_t row, uint32_t k, Number absent,
             Number* out) {

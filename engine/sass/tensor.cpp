@@ -246,6 +246,10 @@ Type take_named(Translation& t, const NamedType (&types)[count], Type otherwise)
 }
 
 functional::ProductTypes take_group_types(Translation& t) {
+  if (t.row().also.elements == Elements::Binary) {
+    if (!t.take("AND") || !t.take("POPC")) t.unsupported("this operation");
+    return {Type::S32, Type::B1, Type::B1, Type::S32};
+  }
   if (t.row().also.elements == Elements::Integer8) {
     static constexpr Type types[] = {Type::S8, Type::U8};
     const int a = t.take_next_of({"S8", "U8"}), b = t.take_next_of({"S8", "U8"});
@@ -265,11 +269,12 @@ functional::ProductTypes take_group_types(Translation& t) {
 
 }  // namespace
 
-/// HGMMA, QGMMA, IGMMA.shape.types d, [a,] gdesc[UR], c [, p] [, gsb0]: descriptors of A and B, or only of B
-/// in the second pair of the uniform registers; c is d, or RZ. Where p does not hold, c is not added. gsb0
-/// closes a group.
+/// HGMMA, QGMMA, IGMMA, BGMMA[.SP].shape.types d, [a,] gdesc[UR], c [, p] [, metadata [, selector]] [, gsb0]:
+/// descriptors of A and B, or only of B in the second pair of the uniform registers; c is d, or RZ. Where p
+/// does not hold, c is not added. gsb0 closes a group.
 void translate_group_product(Translation& t) {
   functional::GroupProduct product;
+  product.sparse = t.take("SP");
   product.shape = take_group_shape(t);
   product.types = take_group_types(t);
   product.saturate = t.take("SAT");
@@ -311,6 +316,16 @@ void translate_group_product(Translation& t) {
   if (t.is_predicate(next)) {
     const PredicateOperand keep = t.predicate(next++);
     if (adds) product.keep = keep;
+  }
+  if (product.sparse) {
+    const Type a = product.types.a;
+    const Place metadata = t.source(next++);
+    const int64_t selectors = functional::sparsity_selectors(a, product.shape.k),
+                  selector = selectors > 1 ? t.integer(next++) : 0;
+    if (selector < 0 || selector >= selectors)
+      t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
+                    std::to_string(selectors));
+    product.sparsity = functional::sparsity_of(a, metadata, product.shape.k, static_cast<uint32_t>(selector));
   }
   if (next < t.operand_count()) {
     if (t.operand(next).text != "gsb0") t.unsupported("a further operand");

@@ -29,9 +29,16 @@ def run(
     modifier: str = "",
     groups: int = 1,
     machine: dict[str, int] = EXACT,
+    sparsity: tuple[np.ndarray, int] | None = None,
 ) -> np.ndarray:
-    """D's codes after one wgmma per step (A: a descriptor or registers of the warpgroup's lanes; B)."""
-    m, n, k = 64, shape_n, 256 // BITS[a]
+    """D's codes after one wgmma per step (A: a descriptor or registers of the warpgroup's lanes; B).
+    sparsity: metadata of the lanes, and selector.
+    """
+    m, n, k = 64, shape_n, 256 // BITS[a] * (1 if sparsity is None else 2)
+    variant, chosen, metadata, load_metadata = "", "", np.zeros(128, np.uint32), ""
+    if sparsity is not None:
+        variant, chosen, metadata = ".sp", f", %e, {sparsity[1]}", sparsity[0]
+        load_metadata = "ld.global.b32 %e, [%from];"
     count = n // 2 if d != "f16" else n // 4
     start = np.zeros((groups * 128, n // 2), np.uint32) if before is None else fragments(before)
     raw = start if d != "f16" else start[:, 0::2] | start[:, 1::2] << 16
@@ -46,8 +53,8 @@ def run(
     lines = [
         f"""
     .extern .shared .align 1024 .b8 room[];
-    .visible .entry k(.param .b64 image, .param .b64 words, .param .b64 out) {{
-    .reg .b32 %d<{count}>, %a<4>, %lane, %i, %to; .reg .b64 %at, %from, %da, %db, %base; .reg .pred %p;
+    .visible .entry k(.param .b64 image, .param .b64 words, .param .b64 metadata, .param .b64 out) {{
+    .reg .b32 %d<{count}>, %a<4>, %e, %lane, %i, %to; .reg .b64 %at, %from, %da, %db, %base; .reg .pred %p;
     mov.u64 %base, room; shr.u64 %base, %base, 4;  // room does not begin at 0 in machine code
     mov.u32 %lane, %tid.x; mov.u32 %i, %lane;
     ld.param.b64 %from, [image]; mad.wide.u32 %from, %lane, 16, %from;
@@ -55,6 +62,7 @@ def run(
     COPY: ld.global.v4.b32 {{%a0, %a1, %a2, %a3}}, [%from]; st.shared.v4.b32 [%to], {{%a0, %a1, %a2, %a3}};
     add.u64 %from, %from, {2048 * groups}; add.u32 %to, %to, {2048 * groups}; add.u32 %i, %i, {128 * groups};
     setp.lt.u32 %p, %i, {ROOM // 16}; @%p bra COPY; bar.sync 0;
+    ld.param.b64 %from, [metadata]; mad.wide.u32 %from, %lane, 4, %from; {load_metadata}
     ld.param.b64 %from, [words]; mad.wide.u32 %from, %lane, {16 * len(steps)}, %from;
     ld.param.b64 %at, [out]; mad.wide.u32 %at, %lane, {4 * count}, %at;
     setp.ne.u32 %p, {0 if before is None else 1}, 0;"""
@@ -70,15 +78,15 @@ def run(
         lines.append(f"add.u64 %db, %base, {right};")
         first = "{%a0, %a1, %a2, %a3}" if in_registers else "%da"
         lines.append(
-            f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}{modifier}.{d}.{a}.{b} "
-            f"{vector}, {first}, %db, %p{tail};"
+            f"wgmma.mma_async{variant}.sync.aligned.m{m}n{n}k{k}{modifier}.{d}.{a}.{b}"
+            f"{'.and.popc' if a == 'b1' else ''} {vector}, {first}, %db{chosen}, %p{tail};"
         )
         lines.append("setp.eq.u32 %p, 0, 0;")
     lines += ["wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"]
     lines += [f"st.global.b32 [%at+{4 * i}], %d{i};" for i in range(count)]
     lines += ["ret; }"]
     Device("\n".join(lines)).run(
-        "k", image.bytes, words, out, block=(128 * groups, 1, 1), shared=ROOM, machine=machine
+        "k", image.bytes, words, metadata, out, block=(128 * groups, 1, 1), shared=ROOM, machine=machine
     )
     if d == "f16":
         out = np.stack([out & 0xFFFF, out >> 16], axis=2).reshape(len(out), -1)
@@ -115,7 +123,7 @@ TYPES = [
 
 
 def tail_of(a: str, in_registers: bool, scale: str = "1, 1", trans_a: int = 0, trans_b: int = 0) -> str:
-    if a in ("s8", "u8"):
+    if a in ("s8", "u8", "b1"):
         return ""
     if a not in ("f16", "bf16"):
         return f", {scale}"
@@ -241,6 +249,112 @@ def test_sizes_and_two_warpgroups(n: int) -> None:
     np.testing.assert_array_equal(found, np.concatenate([expected, expected]))
 
 
+def sparse_matrix(
+    rng: np.random.Generator, type_: str, k: int, selector: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Elements that are kept of a matrix of 64 x k, all of them, which are present, and metadata of the lanes
+    (CUTLASS's ELayout_64x16, 64x32 and 64x64): two of four, or one of two for tf32.
+    """
+    kept, chunk = random_codes(rng, type_, (64, k // 2), 3), 2 if type_ == "tf32" else 4
+    dense, present = np.zeros((64, k), np.uint32), np.zeros((64, k), bool)
+    metadata = rng.integers(0, 1 << 32, 128, np.uint64)  # unused values do not matter
+    for row in range(64):
+        for i in range(k // chunk):
+            first, second = sorted(rng.permutation(4)[:2])
+            if chunk == 2:
+                first, second = [(0, 1), (2, 3)][rng.integers(0, 2)]
+                at = [2 * i + first // 2]
+            else:
+                at = [4 * i + first, 4 * i + second]
+            dense[row, at], present[row, at] = kept[row, len(at) * i : len(at) * (i + 1)], True
+            low = row % 16
+            if BITS[type_] == 8:  # a lane has 32 columns of a row
+                lane, bit = low % 8 * 4 + low // 8 + i // 8 * 2, i % 8 * 4
+            else:  # a lane has four chunks of two rows
+                lane, bit = low % 8 * 4 + 2 * selector + i // 4, low // 8 * 16 + i % 4 * 4
+            lane += row // 16 * 32
+            metadata[lane] &= np.uint64(0xFFFFFFFF ^ (15 << bit))
+            metadata[lane] |= np.uint64((first | second << 2) << bit)
+    return kept, dense, present, metadata.astype(np.uint32)
+
+
+@pytest.mark.parametrize("types", TYPES, ids=".".join)
+@pytest.mark.parametrize("a_at", ["shared", "swizzled", "registers"])
+def test_sparse(types: tuple[str, str, str], a_at: str) -> None:
+    d, a, b = types
+    n, k = 24, 512 // BITS[a]
+    rng = np.random.default_rng(9)
+    for selector in range(1 if BITS[a] == 8 else 2):
+        kept, dense, _, metadata = sparse_matrix(rng, a, k, selector)
+        codes_b, before = random_codes(rng, b, (k, n), 3), random_codes(rng, d, (64, n), 3)
+        image = Image()
+        if a_at == "registers":
+            left: int | np.ndarray = a_registers(kept, a)
+        else:
+            left = k_major(image, kept, a, A_AT, "none" if a_at == "shared" else "32")[0]
+        right = k_major(image, np.ascontiguousarray(codes_b.T), b, B_AT, "64")[0]
+        tail = tail_of(a, a_at == "registers")
+        found = run(n, d, a, b, image, [(left, right)], tail, before, sparsity=(metadata, selector))
+        exact = product(decode(dense, a), decode(codes_b, b), decode(before, d))
+        np.testing.assert_array_equal(found, encode(exact, d))
+
+
+def test_sparse_transposed_and_negative() -> None:
+    rng = np.random.default_rng(10)
+    kept, dense, _, metadata = sparse_matrix(rng, "f16", 32, 1)
+    codes_b = random_codes(rng, "f16", (32, 64), 3)
+    image = Image()
+    left = mn_major(image, np.ascontiguousarray(kept.T), "f16", A_AT, "64")[0]
+    right = mn_major(image, codes_b, "f16", B_AT, "128", 32)[0]
+    tail = tail_of("f16", False, "1, -1", 1, 1)
+    found = run(64, "f32", "f16", "f16", image, [(left, right)], tail, sparsity=(metadata, 1))
+    exact = product(-decode(dense, "f16"), decode(codes_b, "f16"), np.zeros((64, 64)))
+    np.testing.assert_array_equal(found, encode(exact, "f32"))
+
+
+@pytest.mark.parametrize("types", [t for t in TYPES if t[0] != "s32"], ids=".".join)
+def test_sparse_adds_what_is_there(types: tuple[str, str, str]) -> None:
+    """As many products in a sum as of a dense A."""
+    d, a, b = types
+    k = 512 // BITS[a]
+    rng = np.random.default_rng(11)
+    kept, dense, present, metadata = sparse_matrix(rng, a, k, 0)
+    codes_b, before = random_codes(rng, b, (k, 8)), random_codes(rng, d, (64, 8))
+    image = Image()
+    left = k_major(image, kept, a, A_AT, "none")[0]
+    right = k_major(image, np.ascontiguousarray(codes_b.T), b, B_AT, "none")[0]
+    machine = {"sm_version": 90}
+    tail = tail_of(a, False, "1, -1")
+    found = run(8, d, a, b, image, [(left, right)], tail, before, machine=machine, sparsity=(metadata, 0))
+    negative = dense ^ np.uint32(1 << (31 if a == "tf32" else BITS[a] - 1))
+    addition = tensor_cores.find(tensor_cores.WARPGROUP, a)
+    wanted_codes = tensor_cores.product(addition, negative, codes_b, before, (d, a, b, d), present=present)
+    np.testing.assert_array_equal(found, wanted_codes)
+
+
+@pytest.mark.parametrize("a_at", ["shared", "swizzled", "registers"])
+def test_bits(a_at: str) -> None:
+    rng = np.random.default_rng(12)
+    n, steps = 48, 2
+    words_a, words_b = (rng.integers(0, 1 << 32, (rows, 8 * steps), np.uint64) for rows in (64, n))
+    before = rng.integers(0, 1 << 32, (64, n), np.uint64).astype(np.uint32)
+    image = Image()
+    swizzle = "none" if a_at == "shared" else "64"
+    right = k_major(image, words_b, "f32", B_AT, swizzle)
+    left: list[int] | list[np.ndarray]
+    if a_at == "registers":
+        codes = words_a.astype(np.uint32)
+        left = [a_registers(codes[:, 8 * i : 8 * i + 8], "tf32") for i in range(steps)]
+    else:
+        left = k_major(image, words_a, "f32", A_AT, swizzle)
+    found = run(n, "s32", "b1", "b1", image, list(zip(left, right, strict=True)), "", before)
+    common = (words_a[:, None] & words_b[None]).astype(np.uint32)
+    count = np.unpackbits(common.view(np.uint8), axis=-1).sum(axis=-1)
+    np.testing.assert_array_equal(found, before + count.astype(np.uint32))
+    fresh = run(n, "s32", "b1", "b1", image, list(zip(left, right, strict=True)), "")
+    np.testing.assert_array_equal(fresh, count)
+
+
 def test_integers_saturate() -> None:
     rng = np.random.default_rng(6)
     codes_a, codes_b = random_codes(rng, "s8", (64, 32)), random_codes(rng, "s8", (32, 32))
@@ -332,8 +446,17 @@ def test_a_descriptor_beyond_shared_memory_is_a_fault() -> None:
         (8, "f32", "f16", "f16", ", 1, 1, 0"),
         (8, "f32", "e4m3", "e4m3", ", 1, 1, 0, 0"),
         (8, "f16", "bf16", "bf16", ", 1, 1, 0, 0"),
+        (40, "s32", "b1", "b1", ""),
+        (8, "s32", "b1", "b1", ", 1, 1"),
     ],
 )
 def test_what_does_not_exist_is_refused(n: int, d: str, a: str, b: str, tail: str) -> None:
     with pytest.raises(PtxError, match=r"wgmma\.mma_async.*: "):
         run(n, d, a, b, Image(), [(0, 0)], tail)
+
+
+@pytest.mark.parametrize(("a", "selector"), [("f16", 2), ("tf32", -1), ("e4m3", 1), ("b1", 0)])
+def test_sparsity_that_does_not_exist_is_refused(a: str, selector: int) -> None:
+    d = "s32" if a == "b1" else "f32"
+    with pytest.raises(PtxError, match=r"wgmma\.mma_async\.sp.*: "):
+        run(8, d, a, a, Image(), [(0, 0)], tail_of(a, False), sparsity=(np.zeros(128, np.uint32), selector))

@@ -57,6 +57,29 @@ def table(name: str) -> list[dict[str, str]]:
 
 def test_gpus_with_energies() -> None:
     assert set(available()) >= {"qv100", "titanx", "a100", "h100", "h200", "rtx2060", "rtx3070"}
+    assert set(available()) >= {"b200", "b300", "rtx5090"}
+
+
+@pytest.mark.parametrize("name", ["b200", "b300", "rtx5090"])
+def test_energies_of_blackwell_are_marked_as_scaled(name: str) -> None:
+    assert {each.origin for each in load_energies(name).values.values()} == {"scaled"}
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("b200", 0.75, 1.34), ("b300", 0.75, 1.34)])
+def test_tensor_products_at_the_peak_rate_take_about_the_tdp(name: str, least: float, most: float) -> None:
+    """4,096 multiply-adds a cycle and SM (SemiAnalysis's rates of tcgen05.mma); an H100 has 1.33 of it."""
+    values, spec = shipped(name), load_spec(name)
+    rate = spec.sm.count * spec.clock.core_mhz * 1e6
+    watts = busy_watts(name) + rate * 4096 * values["tensor.fp16_fp32"] * 1e-12
+    assert least < watts / values["reference.tdp_w"] < most
+
+
+def test_reads_of_a_b300_take_what_is_published() -> None:
+    """720 W at 7.31 TB/s, idle 200 (ademeure/QuickRunCUDA): energies of all levels are beyond idle."""
+    values = shipped("b300")
+    levels = ("l1_sector_read", "l2_sector_read", "network_sector", "dram_sector_read")
+    path = sum(values[f"memory.{key}"] for key in levels)
+    assert path * 7.31e12 / 32 * 1e-12 == pytest.approx(720 - 200, rel=0.05)
 
 
 @pytest.mark.parametrize("name", available())

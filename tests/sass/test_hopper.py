@@ -595,12 +595,43 @@ IN_F32, IN_INTEGERS = "{%f0, %f1, %f2, %f3}", "{%z0, %z1, %z2, %z3}"
         ("m64n8k8.f32.tf32.tf32 {f}, %s, %s, %p, 1, 1", "0x007fe000", "0x3f800000"),
         ("m64n8k32.f32.e4m3.e5m2 {f}, %s, %s, %p, 1, 1", "0x0f0f0f0f", "0x38343830"),
         ("m64n8k32.s32.s8.u8 {h}, %s, %s, %p", "0xffffffff", "0x05030201"),
+        ("m64n8k256.s32.b1.b1.and.popc {h}, %s, %s, %p", "0xffffffff", "0x05030201"),
+        ("m64n8k256.s32.b1.b1.and.popc {h}, {{%r0, %r1, %r1, %r0}}, %s, %p", "0xffffffff", "0x05030201"),
     ],
 )
 @pytest.mark.parametrize("keep", ["ne", "gt"])
 def test_products_of_a_warpgroup(product: str, mask: str, flip: str, keep: str) -> None:
     text = FILL.format(mask=mask, flip=flip, keep=keep)
     text += f"  wgmma.mma_async.sync.aligned.{product.format(f=IN_F32, h=IN_INTEGERS)};"
+    if ".s32" in product or ".f16.f16.f16" in product:
+        text += "  mov.b32 %f0, %z0; mov.b32 %f1, %z1; mov.b32 %f2, %z2; mov.b32 %f3, %z3;"
+    result = same(text + DONE, block=128)
+    assert len(set(result)) > 8
+
+
+@pytest.mark.parametrize(
+    ("product", "mask", "flip"),
+    [
+        ("m64n8k32.f32.f16.f16 {f}, %s, %s, %r3, 1, %p, 1, 1, 0, 0", "0x03ff03ff", "0x38003c00"),
+        ("m64n8k32.f32.f16.f16 {f}, %s, %s, %r3, 0, %p, -1, 1, 1, 1", "0x03ff03ff", "0x38003c00"),
+        ("m64n8k32.f32.bf16.bf16 {f}, {r}, %s, %r3, 0, %p, 1, -1, 1", "0x007f007f", "0x3f803f00"),
+        ("m64n8k32.f16.f16.f16 {{%z0, %z1}}, {r}, %s, %r3, 1, %p, -1, 1, 0", "0x03ff03ff", "0x34003400"),
+        ("m64n8k16.f32.tf32.tf32 {f}, %s, %s, %r4, 1, %p, 1, 1", "0x007fe000", "0x3f800000"),
+        ("m64n8k64.f32.e4m3.e5m2 {f}, %s, %s, %r3, 0, %p, -1, 1", "0x0f0f0f0f", "0x38343830"),
+        ("m64n8k64.satfinite.s32.s8.u8 {h}, %s, %s, %r3, 0, %p", "0xffffffff", "0x05030201"),
+        ("m64n8k64.s32.s8.s8 {h}, {r}, %s, %r3, 0, %p", "0xffffffff", "0x05030201"),
+    ],
+)
+@pytest.mark.parametrize("keep", ["ne", "gt"])
+def test_sparse_products_of_a_warpgroup(product: str, mask: str, flip: str, keep: str) -> None:
+    text = FILL.format(mask=mask, flip=flip, keep=keep)
+    # Of four elements (0, 2), (1, 2), (0, 3) or (1, 3); of two the first or the second.
+    text += """  mul.lo.u32 %r3, %t, 0x9e3779b9; and.b32 %r4, %r3, 0x11111111;
+  or.b32 %r3, %r3, 0x88888888; and.b32 %r3, %r3, 0xdddddddd;
+  mul.lo.u32 %r4, %r4, 10; or.b32 %r4, %r4, 0x44444444;
+"""
+    operands = product.format(f=IN_F32, h=IN_INTEGERS, r="{%r0, %r1, %r1, %r0}")
+    text += f"  wgmma.mma_async.sp.sync.aligned.{operands};"
     if ".s32" in product or ".f16.f16.f16" in product:
         text += "  mov.b32 %f0, %z0; mov.b32 %f1, %z1; mov.b32 %f2, %z2; mov.b32 %f3, %z3;"
     result = same(text + DONE, block=128)

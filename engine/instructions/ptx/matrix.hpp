@@ -142,25 +142,34 @@ inline constexpr PtxRow matrix_rows[] = {
      .lowering = functional::lower_matrix_product},
     {.name = "wgmma.mma_async",
      .facts = ordered.with(Writes::FirstUpdated, Result::Late),
-     .forms = "wgmma.mma_async.sync.aligned.m64n8k16.f32.{f16.f16,bf16.bf16} 4xr,l,l,p,1,1,{0,1},{0,1}"
-              " | wgmma.mma_async.sync.aligned.m64n8k16.f32.{f16.f16,bf16.bf16} 4xr,4xr,l,p,{1,-1},1,0"
-              " | wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 2xr,l,l,p,1,1,0,0"
-              " | wgmma.mma_async.sync.aligned.m64n64k16.f32.{f16.f16,bf16.bf16} 32xr,l,l,p,1,1,0,0"
-              " | wgmma.mma_async.sync.aligned.m64n96k16.f32.{f16.f16,bf16.bf16} 48xr,l,l,p,1,1,0,0"
-              " | wgmma.mma_async.sync.aligned.m64n128k16.f32.{f16.f16,bf16.bf16} 64xr,l,l,p,1,1,0,0"
-              " | wgmma.mma_async.sync.aligned.m64n256k16.f32.{f16.f16,bf16.bf16} 128xr,l,l,p,1,1,0,0"
-              " | wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16 32xr,l,l,p,1,1,0,0"
-              " | wgmma.mma_async.sync.aligned.m64n128k16.f32.{f16.f16,bf16.bf16} 64xr,4xr,l,p,1,1,0"
-              " | wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 4xr,l,l,p,1,1"
-              " | wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 4xr,4xr,l,p,1,1"
-              " | wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 64xr,l,l,p,1,1"
-              " | wgmma.mma_async.sync.aligned.m64n8k32.f32.{e4m3.e4m3,e4m3.e5m2,e5m2.e4m3,e5m2.e5m2} 4xr,l,"
-              "l,p,1,1 | wgmma.mma_async.sync.aligned.m64n8k32.f16.{e4m3.e4m3,e5m2.e5m2} 2xr,l,l,p,1,1"
-              " | wgmma.mma_async.sync.aligned.m64n128k32.f32.{e4m3.e4m3,e5m2.e5m2} 64xr,4xr,l,p,1,1"
-              " | wgmma.mma_async.sync.aligned.m64n8k32.s32.{s8.s8,u8.u8,s8.u8,u8.s8}{,.satfinite} 4xr,l,l,p"
-              " | wgmma.mma_async.sync.aligned.m64n8k32.s32.{s8.s8,u8.u8} 4xr,4xr,l,p"
-              " | wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc 4xr,l,l,p"
-              " | wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 4xr,l,l,r,0,p,1,1,0,0",
+     .forms =
+         "wgmma.mma_async.sync.aligned.m64n8k16.f32.{f16.f16,bf16.bf16} 4xr,l,l,p,1,1,{0,1},{0,1}"
+         " | wgmma.mma_async.sync.aligned.m64n8k16.f32.{f16.f16,bf16.bf16} 4xr,4xr,l,p,{1,-1},1,0"
+         " | wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 2xr,l,l,p,1,1,0,0"
+         " | wgmma.mma_async.sync.aligned.m64n64k16.f32.{f16.f16,bf16.bf16} 32xr,l,l,p,1,1,0,0"
+         " | wgmma.mma_async.sync.aligned.m64n96k16.f32.{f16.f16,bf16.bf16} 48xr,l,l,p,1,1,0,0"
+         " | wgmma.mma_async.sync.aligned.m64n128k16.f32.{f16.f16,bf16.bf16} 64xr,l,l,p,1,1,0,0"
+         " | wgmma.mma_async.sync.aligned.m64n256k16.f32.{f16.f16,bf16.bf16} 128xr,l,l,p,1,1,0,0"
+         " | wgmma.mma_async.sync.aligned.m64n128k16.f16.f16.f16 32xr,l,l,p,1,1,0,0"
+         " | wgmma.mma_async.sync.aligned.m64n128k16.f32.{f16.f16,bf16.bf16} 64xr,4xr,l,p,1,1,0"
+         " | wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 4xr,l,l,p,1,1"
+         " | wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 4xr,4xr,l,p,1,1"
+         " | wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 64xr,l,l,p,1,1"
+         " | wgmma.mma_async.sync.aligned.m64n8k32.f32.{e4m3.e4m3,e4m3.e5m2,e5m2.e4m3,e5m2.e5m2} 4xr,l,"
+         "l,p,1,1 | wgmma.mma_async.sync.aligned.m64n8k32.f16.{e4m3.e4m3,e5m2.e5m2} 2xr,l,l,p,1,1"
+         " | wgmma.mma_async.sync.aligned.m64n128k32.f32.{e4m3.e4m3,e5m2.e5m2} 64xr,4xr,l,p,1,1"
+         " | wgmma.mma_async.sync.aligned.m64n8k32.s32.{s8.s8,u8.u8,s8.u8,u8.s8}{,.satfinite} 4xr,l,l,p"
+         " | wgmma.mma_async.sync.aligned.m64n8k32.s32.{s8.s8,u8.u8} 4xr,4xr,l,p"
+         " | wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc 4xr,l,l,p"
+         " | wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc 4xr,4xr,l,p"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.{f16.f16,bf16.bf16} 4xr,l,l,r,{0,1},p,1,1,{0,1},"
+         "0 | wgmma.mma_async.sp.sync.aligned.m64n8k32.f16.f16.f16 2xr,4xr,l,r,0,p,1,{1,-1},1"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k16.f32.tf32.tf32 4xr,l,l,r,{0,1},p,1,1"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k16.f32.tf32.tf32 4xr,4xr,l,r,0,p,-1,1"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.{e4m3.e5m2,e5m2.e4m3} 4xr,l,l,r,0,p,1,1"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k64.f16.{e4m3.e4m3,e5m2.e5m2} 2xr,4xr,l,r,0,p,1,1"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.{s8.s8,u8.u8}{,.satfinite} 4xr,l,l,r,0,p"
+         " | wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.{s8.s8,u8.u8} 4xr,4xr,l,r,0,p",
      .translate = functional::translate_wgmma_mma_async,
      .lowering = functional::lower_warpgroup_product},
     {.name = "wgmma.fence",

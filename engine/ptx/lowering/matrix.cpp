@@ -107,10 +107,14 @@ void lower_warpgroup_product(Lowerer& l) {
   const std::string shape = std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
   // Machine code has descriptors in uniform registers, which are not tracked.
   for (uint32_t operand = 1; operand <= 2; ++operand) l.omit_read(operand);
-  l.one((whole   ? "IGMMA."
-         : small ? "QGMMA."
-                 : "HGMMA.") +
-        shape + (whole ? ".S32" : ".F32") + (a == Type::TF32 ? ".TF32" : ""));
+  if (a == Type::B1)
+    l.one("BGMMA." + shape + ".AND.POPC");
+  else
+    l.one((whole   ? "IGMMA."
+           : small ? "QGMMA."
+                   : "HGMMA.") +
+          std::string(l.has("sp") ? "SP." : "") + shape + (whole ? ".S32" : ".F32") +
+          (a == Type::TF32 ? ".TF32" : ""));
 }
 
 }  // namespace simt::functional

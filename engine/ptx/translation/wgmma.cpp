@@ -21,13 +21,15 @@ bool take_flag(Translation& t, uint32_t operand) {
   return flag != 0;
 }
 
-void translate_multiply(Translation& t) {
+void translate_multiply(Translation& t, bool sparse) {
   GroupProduct product;
+  product.sparse = sparse;
   product.shape = take_shape(t);
   product.saturate = t.take("satfinite");
   const Type d = t.take_type(), a = t.take_type(), b = t.take_type();
   product.types = {d, a, b, d};
-  const bool halves = a == Type::F16 || a == Type::BF16, integers = a == Type::S8 || a == Type::U8;
+  const bool halves = a == Type::F16 || a == Type::BF16, integers = d == Type::S32;
+  if (a == Type::B1 && !(t.take("and") && t.take("popc"))) t.unsupported("`.and.popc` is missing");
   if (const std::string why = group_product_fault(product); !why.empty()) t.unsupported(why);
   product.d = take_destinations(t, 0, Type::B32, group_accumulators(product));
   const bool a_in_registers = t.operand(1).kind == OperandKind::Vector;
@@ -36,14 +38,25 @@ void translate_multiply(Translation& t) {
   else
     product.a_descriptor = t.source(1, Type::B64);
   product.b_descriptor = t.source(2, Type::B64);
-  product.keep = t.predicate_source(t.operand(3));
-  const uint32_t wanted = integers ? 4 : !halves ? 6 : a_in_registers ? 7 : 8;
+  uint32_t next = 3;
+  if (sparse) {
+    const Place metadata = t.source(next, Type::B32);
+    const int64_t selector = t.immediate(t.operand(next + 1)),
+                  selectors = sparsity_selectors(a, product.shape.k);
+    if (selector < 0 || selector >= selectors)
+      t.unsupported("sparsity selector " + std::to_string(selector) + ", expected less than " +
+                    std::to_string(selectors));
+    product.sparsity = sparsity_of(a, metadata, product.shape.k, static_cast<uint32_t>(selector));
+    next += 2;
+  }
+  product.keep = t.predicate_source(t.operand(next++));
+  const uint32_t wanted = next + (integers ? 0 : !halves ? 2 : a_in_registers ? 3 : 4);
   if (t.operand_count() != wanted)
     t.unsupported("it has " + std::to_string(t.operand_count()) + " operands, expected " +
                   std::to_string(wanted));
-  if (!integers) product.negative = take_sign(t, 4) != take_sign(t, 5);
+  if (!integers) product.negative = take_sign(t, next) != take_sign(t, next + 1);
   if (halves) {
-    if (!a_in_registers) product.a_transposed = take_flag(t, 6);
+    if (!a_in_registers) product.a_transposed = take_flag(t, next + 2);
     product.b_transposed = take_flag(t, wanted - 1);
   }
   const Place first = product.d[0], a_at = product.a_descriptor, b_at = product.b_descriptor;
@@ -63,8 +76,7 @@ void translate_wgmma_mma_async(Translation& t) {
   t.take("mma_async");
   t.take("sync");
   t.take("aligned");
-  if (t.take("sp")) t.unsupported("a sparse matrix A");
-  translate_multiply(t);
+  translate_multiply(t, t.take("sp"));
 }
 
 void translate_wgmma_wait_group(Translation& t) {
