@@ -90,6 +90,11 @@ InstructionCounts Gpu::execute(InstructionSource& source, uint64_t first, uint64
   return counts.executed.value_or(InstructionCounts{});
 }
 
+void Gpu::leave_out(InstructionSource& source) {
+  warm_code(source);
+  warm_l2(source);
+}
+
 void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
   transfer.cycles = LaunchQueue::duration(spec_, transfer.link, traffic);
   transfer.link = LaunchQueue::occupied(spec_, transfer.link);
