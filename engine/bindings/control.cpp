@@ -81,6 +81,7 @@ class PythonController : public simt::Controller {
     take(given, "block_cycles", d.block_cycles);
     take(given, "launch_cycles", d.launch_cycles);
     take(given, "executes", d.executes);
+    take(given, "keeps_l2", d.keeps_l2);
     take(given, "residents", d.residents);
     take(given, "sm_scale", d.sm_scale);
     take(given, "sm_warps", d.sm_warps);

@@ -194,6 +194,11 @@ void bind_gpu(nb::module_& m) {
           "Executes CTAs [first, end) of a launch that is not simulated, now, and puts what they access into "
           "the L2; nothing may be queued. Returns warp and thread instructions.")
       .def(
+          "leave_out", [](GpuHandle& self, simt::InstructionSource& source) { self.gpu.leave_out(source); },
+          "source"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "A launch is neither simulated nor executed: the L2 holds what it works on, as far as that fits; "
+          "nothing may be queued.")
+      .def(
           "launch",
           [](GpuHandle& self, std::shared_ptr<simt::InstructionSource> source, uint64_t id,
              std::vector<uint64_t> after, std::optional<LaunchControl> controller,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <unordered_set>
 
 #include "ptx/register_allocation.hpp"
 
@@ -89,8 +90,15 @@ bool reads_chip(const ptx::Mnemonic& mnemonic) {
 }  // namespace
 
 /// The instructions that may read what another has written to a register.
-std::vector<uint32_t> ValueFlow::readers_of(const Kernel& kernel, const ptx::Function& function,
-                                            uint32_t written_by, uint32_t value) {
+const std::vector<uint32_t>& ValueFlow::readers_of(Kernel& kernel, const ptx::Function& function,
+                                                   uint32_t written_by, uint32_t value) {
+  const auto [at, is_new] = kernel.read_by.try_emplace(uint64_t{written_by} << 32 | value);
+  if (is_new) at->second = find_readers(kernel, function, written_by, value);
+  return at->second;
+}
+
+std::vector<uint32_t> ValueFlow::find_readers(const Kernel& kernel, const ptx::Function& function,
+                                              uint32_t written_by, uint32_t value) {
   const std::vector<uint32_t>&readers = kernel.readers[value], &writers = kernel.writers[value];
   std::vector<bool> visited(kernel.flow.blocks.size());
   std::vector<uint32_t> all;
@@ -125,25 +133,40 @@ const ValueFlow::Use& ValueFlow::use_of(uint32_t load) {
 }
 
 ValueFlow::Use ValueFlow::find_use(uint32_t load) {
-  const Kernel* kernel = kernel_of(load);
+  Kernel* kernel = kernel_of(load);
   const uint32_t first = program_.origins[load].instruction;
   if (!kernel) return {"a function that a kernel calls", first, {}};
   const ptx::Function& function =
       program_.module.functions[program_.functions[program_.origins[load].function].ptx];
+  const ptx::Mnemonic& begin = program_.module.mnemonics[function.instructions[first].mnemonic];
+  if (begin.opcode == "cp") return use_of_chip(*kernel, function);
+  if (begin.facts().control != instructions::Control::Next) return {"what a function does", first, {}};
+  return find_use(*kernel, function, first);
+}
+
+/// What becomes of what shared, local and tensor memory hold.
+const ValueFlow::Use& ValueFlow::use_of_chip(Kernel& kernel, const ptx::Function& function) {
+  if (!kernel.chip) kernel.chip = find_use(kernel, function, std::nullopt);
+  return *kernel.chip;
+}
+
+/// load: nullopt for what is in memory on the chip.
+ValueFlow::Use ValueFlow::find_use(Kernel& kernel, const ptx::Function& function,
+                                   std::optional<uint32_t> load) {
   const auto mnemonic_of = [&](uint32_t k) -> const ptx::Mnemonic& {
     return program_.module.mnemonics[function.instructions[k].mnemonic];
   };
   // A value is that of a register, as one instruction writes it. Memory on the chip and the carry flag count
   // as registers that nothing overwrites.
   const auto chip = static_cast<uint32_t>(function.registers.size()), carry = chip + 1;
-  std::set<std::pair<uint32_t, uint32_t>> found;
+  std::unordered_set<uint64_t> found;
   std::vector<std::pair<uint32_t, uint32_t>> left;
   const auto add = [&](uint32_t k, uint32_t r) {
-    if (found.emplace(r < chip ? k : 0, r).second) left.emplace_back(k, r);
+    if (found.insert(uint64_t{r < chip ? k : 0} << 32 | r).second) left.emplace_back(k, r);
   };
   std::set<uint32_t> stores;
   const auto add_results = [&](uint32_t k) {
-    for (const uint32_t r : kernel->steps[k].writes) add(k, r);
+    for (const uint32_t r : kernel.steps[k].writes) add(k, r);
     if (mnemonic_of(k).has("cc")) add(k, carry);
   };
   const auto store = [&](uint32_t k) {
@@ -207,18 +230,21 @@ ValueFlow::Use ValueFlow::find_use(uint32_t load) {
     }
     return nullptr;
   };
-  const ptx::Mnemonic& begin = mnemonic_of(first);
-  if (begin.opcode == "cp")
-    add(first, chip);
-  else if (begin.facts().control != instructions::Control::Next)
-    return {"what a function does", first, {}};
+  if (load)
+    add_results(*load);
   else
-    add_results(first);
+    add(0, chip);
   while (!left.empty()) {
     const auto [from, value] = left.back();
     left.pop_back();
+    if (value == chip && load) {
+      const Use& use = use_of_chip(kernel, function);
+      if (use.decides) return use;
+      stores.insert(use.stores.begin(), use.stores.end());
+      continue;
+    }
     if (value == chip || value == carry) {
-      for (uint32_t k = 0; k < kernel->steps.size(); ++k) {
+      for (uint32_t k = 0; k < kernel.steps.size(); ++k) {
         const ptx::Mnemonic& mnemonic = mnemonic_of(k);
         const Facts& facts = mnemonic.facts();
         if (value == carry) {
@@ -231,14 +257,14 @@ ValueFlow::Use ValueFlow::find_use(uint32_t load) {
       }
       continue;
     }
-    for (const uint32_t reader : readers_of(*kernel, function, from, value))
+    for (const uint32_t reader : readers_of(kernel, function, from, value))
       if (const char* what = decided(reader, value)) return {what, reader, {}};
   }
   return {nullptr, 0, {stores.begin(), stores.end()}};
 }
 
 /// nullptr for functions that kernels call: registers take values there that no instruction names.
-const ValueFlow::Kernel* ValueFlow::kernel_of(uint32_t op) {
+ValueFlow::Kernel* ValueFlow::kernel_of(uint32_t op) {
   const uint32_t number = program_.origins[op].function;
   const functional::FunctionCode& code = program_.functions[number];
   const ptx::Function& function = program_.module.functions[code.ptx];

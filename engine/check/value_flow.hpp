@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,12 +44,18 @@ class ValueFlow {
     std::vector<Step> steps;
     std::vector<std::vector<uint32_t>> readers, writers;  ///< instructions, by register
     ptx::ControlFlow flow;
+    std::unordered_map<uint64_t, std::vector<uint32_t>> read_by;  ///< by instruction and what it writes
+    std::optional<Use> chip;
   };
-  const Kernel* kernel_of(uint32_t op);
+  Kernel* kernel_of(uint32_t op);
   std::optional<std::vector<uint32_t>> follow(uint32_t load);
   Use find_use(uint32_t load);
-  static std::vector<uint32_t> readers_of(const Kernel& kernel, const ptx::Function& function,
-                                          uint32_t written_by, uint32_t value);
+  Use find_use(Kernel& kernel, const ptx::Function& function, std::optional<uint32_t> load);
+  const Use& use_of_chip(Kernel& kernel, const ptx::Function& function);
+  static const std::vector<uint32_t>& readers_of(Kernel& kernel, const ptx::Function& function,
+                                                 uint32_t written_by, uint32_t value);
+  static std::vector<uint32_t> find_readers(const Kernel& kernel, const ptx::Function& function,
+                                            uint32_t written_by, uint32_t value);
   uint32_t trace_back(uint32_t store, uint32_t element);
   uint32_t constant(const Kernel& kernel, const ptx::Function& function, const ptx::Operand& operand) const;
   bool is_rounded(const Kernel& kernel, uint32_t function, uint32_t from) const;

@@ -171,6 +171,7 @@ class ControlAnswer(TypedDict):
     block_cycles: NotRequired[list[float]]
     launch_cycles: NotRequired[float]
     executes: NotRequired[bool]
+    keeps_l2: NotRequired[bool]
     residents: NotRequired[bool]
     sm_scale: NotRequired[list[float]]
     sm_warps: NotRequired[list[float]]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import simt
+from simt.control.controller import GO_ON, Controller, Decision, LaunchView, Predict
 from simt.control.scale_model import FEWEST_WAVES
 from simt.errors import ProgramFault
 from simt.spec import load_spec
@@ -58,7 +59,7 @@ SMS = 16
 WAVE = 2 * SMS  # CTAs: an SM holds two of 1,024 threads
 
 
-def gpu_with(controller: str | None = "scale-model", **options: object) -> simt.GPU:
+def gpu_with(controller: str | Controller | None = "scale-model", **options: object) -> simt.GPU:
     return simt.GPU("qv100", set={"sm.count": SMS}, controller=controller, **options)
 
 
@@ -101,6 +102,22 @@ def test_a_part_has_its_share_of_dram() -> None:
     assert found.sampled is not None and found.sampled.decision == "predict"
     assert abs(found.cycles / whole.cycles - 1) <= found.sampled.half_widths["cycles"] < 0.2
     assert found.engine["dram_reads"] == pytest.approx(whole.engine["dram_reads"], rel=0.1)
+
+
+@pytest.mark.parametrize("keeps_l2", [False, True])
+def test_a_predicted_launch_leaves_its_buffers_in_the_l2_or_keeps_it(keeps_l2: bool) -> None:
+    class First(Controller):
+        method = "first"
+
+        def begin(self, launch: LaunchView) -> Decision:
+            return GO_ON if launch.index else Predict(launch_cycles=1000, executes=False, keeps_l2=keeps_l2)
+
+    gpu = gpu_with(First())
+    x, y = unbacked(gpu, WAVE), unbacked(gpu, WAVE)
+    copy = gpu.compile(SOURCE).copy[WAVE, BLOCK]
+    copy(x, y)
+    sectors = WAVE * BLOCK * 4 // 32
+    assert copy(x, y).engine["dram_reads"] == (sectors if keeps_l2 else 0)
 
 
 def test_a_part_has_of_ctas_that_differ_what_the_launch_has() -> None:

@@ -236,3 +236,27 @@ def test_machine_code_is_not_followed() -> None:
     y = gpu.zeros(512)
     with pytest.raises(ProgramFault, match="not followed in machine code"):
         kernels["axpy"][4, 128](1.0, gpu.empty(512, unbacked=True, name="x"), y)
+
+
+def test_launches_left_out_by_a_plan_are_executed_for_values_only() -> None:
+    ctas = 64
+    gpu = simt.GPU("a100", set={"sm.count": 4}, plan={2, 5})
+    axpy = gpu.compile(SOURCE).axpy
+    x, y = (gpu.empty(ctas * 128, unbacked=True) for _ in range(2))
+    axpy[ctas, 128](2.0, x, y)
+    assert gpu.instructions == 0
+    assert axpy[ctas, 128](2.0, x, y).engine["dram_reads"] == 0  # both are in the L2
+
+    values = gpu.zeros(ctas * 128, np.float32)
+    ones = gpu.array(np.ones(ctas * 128, np.float32))
+    axpy[ctas, 128](2.0, ones, values)
+    assert gpu.instructions > 0 and (values.get() == 2).all()
+    axpy[ctas, 128](2.0, x, values)  # whose values are then unknown
+    with pytest.raises(LaunchError, match="unbacked"):
+        values.get()
+    assert axpy[ctas, 128](1.0, x, y) is not None
+
+    gpu = simt.GPU("a100", set={"sm.count": 4}, plan={2})
+    x, y = (gpu.empty(ctas * 128 + 1, unbacked=True) for _ in range(2))
+    with pytest.raises(ProgramFault, match="which is unbacked, and it decides"):
+        gpu.compile(SOURCE).branch[ctas, 128](x, y)

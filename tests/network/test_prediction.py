@@ -59,6 +59,7 @@ def test_parts_give_the_time_of_the_whole(make: object) -> None:
     "make",
     [
         lambda spec: works.product(512, 2048, 512, spec, "bfloat16", tile=(64, 64, 64, 4, 3)),
+        lambda spec: works.product(512, 2048, 2304, spec, "bfloat16", tile=(64, 64, 64, 4, 3)),
         lambda spec: works.prefill_attention(4, 512, 16, 4, 64, "bfloat16", spec),
         lambda spec: works.norm(1200, 1024, "bfloat16", True, False),
     ],
@@ -70,6 +71,17 @@ def test_launches_of_several_waves_run_on_a_scale_model(make: object) -> None:
     assert found.way == "scale model" and found.simulated < 0.6 and whole.way == "whole"
     assert abs(found.seconds / whole.seconds - 1) <= half_width(work.kind, found.way, found.stated) < 0.2
     assert found.joules == pytest.approx(whole.joules, rel=0.1)
+
+
+def test_of_a_long_loop_a_scale_model_runs_few_passes() -> None:
+    spec = load_spec("h100", {"sm.count": 12})
+    long, longer = (
+        estimate(works.product(512, 2048, 64 * passes, spec, "bfloat16", tile=(64, 64, 64, 4, 3)), spec)
+        for passes in (64, 128)
+    )
+    assert long.way == longer.way == "scale model"
+    assert longer.simulated == pytest.approx(long.simulated / 2)
+    assert longer.seconds == pytest.approx(2 * long.seconds, rel=0.1)
 
 
 def test_few_waves_and_kernels_that_need_values_have_no_scale_model() -> None:

@@ -1,10 +1,11 @@
 """Launches of `simt model` of several waves: each whole, from its parts, and on a scale model.
 
-    python docs/records/scripts/models_waves.py first|second|shapes [NUMBER ...] > FILE
+    python docs/records/scripts/models_waves.py first|second|shapes|unseen [NUMBER ...] > FILE
 
 first: launches whose errors may give intervals. second: launches that are looked at once, when the intervals
-are there. shapes: products and attention of Llama-3-8B, for the times of the processor. No shape of the first
-two is of a built-in model. All were drawn, and committed, before any of them was run.
+are there. shapes: products and attention of Llama-3-8B, for the times of the processor. unseen: layers of
+other models, looked at once after `shapes`. No shape of the first two is of a built-in model. All were drawn,
+and committed, before any of them was run.
 """
 
 import random
@@ -71,8 +72,27 @@ SHAPES: list[Launch] = [
     (H100, works.product(2048, 28672, 4096, H100, KIND)),
 ]
 """Attention, queries-keys-values, and gate-up of Llama-3-8B."""
+
+
+def unseen(seed: int) -> list[Launch]:
+    """Attention and products of other models' layers, of 5 to 10 waves."""
+    random_ = random.Random(seed)
+    heads, kv_heads = random_.choice(((28, 4), (64, 8), (40, 8)))  # Qwen2.5-7B, Llama-3-70B, Qwen2.5-14B
+    length = random_.choice((1536, 2048, 3072))
+    found: list[Launch] = []
+    for gpu, wide, deep in ((H100, *random_.choice(((4608, 3584), (7168, 5120)))), (A100, 37888, 3584)):
+        bm, bn, slots = (128, 256, 132) if gpu is H100 else (128, 128, 216)
+        waves = random_.uniform(8, 10)
+        rows = round(waves * slots / (wide // bn)) * bm
+        found.append((gpu, works.product(rows, wide, deep, gpu, KIND)))
+    tiles = random_.uniform(8, 10) * 132
+    batch = round(tiles / (heads * length // 128))
+    found.append((H100, works.prefill_attention(max(1, batch), length, heads, kv_heads, 128, KIND, H100)))
+    return found
+
+
 WAYS: tuple[Way, ...] = ("scale model", "parts")
-LISTS = {"first": drawn(5103), "second": drawn(5105), "shapes": SHAPES}
+LISTS = {"first": drawn(5103), "second": drawn(5105), "shapes": SHAPES, "unseen": unseen(5107)}
 
 
 def name_of(work: Work) -> str:

@@ -27,6 +27,7 @@ struct Decision {
   double launch_cycles = 0;          ///< for the whole launch, from its first dispatch; only as an answer to
                                      ///< begin()
   bool executes = true;              ///< with launch_cycles: CTAs are executed, for the values they leave
+  bool keeps_l2 = false;             ///< with launch_cycles: the L2 stays as it was before the launch
   /// With the first two: resident CTAs are no longer simulated either. Their warps end after their predicted
   /// remaining time.
   bool residents = false;

@@ -90,6 +90,11 @@ InstructionCounts Gpu::execute(InstructionSource& source, uint64_t first, uint64
   return counts.executed.value_or(InstructionCounts{});
 }
 
+void Gpu::leave_out(InstructionSource& source) {
+  warm_code(source);
+  warm_l2(source);
+}
+
 void Gpu::transfer(LaunchQueue::Transfer transfer, uint64_t traffic) {
   transfer.cycles = LaunchQueue::duration(spec_, transfer.link, traffic);
   transfer.link = LaunchQueue::occupied(spec_, transfer.link);
@@ -308,7 +313,8 @@ void Gpu::finish(uint16_t slot) {
   if (options_.timeline_interval > 0) sample_timeline();
   LaunchRecord finished = launch.control ? launch.control->finish() : record(launch);
   if (finished.sampled) {
-    if (finished.sampled->stopped || finished.sampled->predicted_ctas) warm_l2(*launch.source);
+    const Sampled& sampled = *finished.sampled;
+    if (sampled.stopped || (sampled.predicted_ctas && !sampled.keeps_l2)) warm_l2(*launch.source);
     pause_ = true;
   }
   finished_warp_instructions_ += finished.activity.counters[Counter::warp_instructions];

@@ -62,6 +62,9 @@ class Gpu : private SampledMachine {
   /// Executes CTAs [first, end) of a launch that is not simulated, now, and puts what they access into the
   /// L2. Returns what they execute. Nothing may be queued.
   InstructionCounts execute(InstructionSource& source, uint64_t first, uint64_t end);
+  /// A launch is neither simulated nor executed: the L2 holds what it works on, as far as that fits, and
+  /// instruction caches its code. Nothing may be queued.
+  void leave_out(InstructionSource& source);
   /// `id` identifies the launch in its record. It starts when earlier launches of its stream, and those in
   /// `after`, have ended. A `controller` decides how much of it is simulated; nullptr: all of it.
   void launch(std::shared_ptr<InstructionSource> source, uint64_t id, std::vector<uint64_t> after = {},

@@ -21,6 +21,7 @@ struct Sampled {
   };
   std::vector<Taken> decisions;  ///< except those to continue
   uint64_t predicted_ctas = 0, skipped_ctas = 0;
+  bool keeps_l2 = false;     ///< of a predicted launch: its buffers are not in the L2
   bool stopped = false;      ///< the record's counters and end are those at the time of the decision
   Cycle detailed_cycle = 0;  ///< end of what was simulated in detail
   Cycle released_cycle = 0;  ///< the end as seen by subsequent launches

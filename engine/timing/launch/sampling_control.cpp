@@ -188,6 +188,7 @@ void SamplingControl::skip(uint64_t ctas, double recent, Cycle now) {
 void SamplingControl::predict_launch(const Decision& decision) {
   prediction_.begin(dispatcher_.next_cta(slot_));
   if (!decision.executes) prediction_.executed_all();
+  sampled_.keeps_l2 = decision.keeps_l2;
   sampled_.predicted_ctas = launch_.total_ctas;
   dispatcher_.skip_to(slot_, launch_.total_ctas);
   launch_.done_ctas = launch_.total_ctas;

@@ -659,6 +659,11 @@ class Gpu:
         Executes CTAs [first, end) of a launch that is not simulated, now, and puts what they access into the L2; nothing may be queued. Returns warp and thread instructions.
         """
 
+    def leave_out(self, source: InstructionSource) -> None:
+        """
+        A launch is neither simulated nor executed: the L2 holds what it works on, as far as that fits; nothing may be queued.
+        """
+
     def launch(self, source: InstructionSource, launch_id: int, after: Sequence[int] = [], controller: simt.control.launch.LaunchControl | None = None, window: tuple[int, int, float, str, str] | None = None) -> None:
         """
         after: ids of launches that must have ended before it starts. window: address, bytes, share of its lines that hit, and the properties of these and of the others: normal, streaming or persisting.

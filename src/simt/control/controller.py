@@ -88,6 +88,7 @@ class Predict:
         executes.
     launch_cycles: core cycles of the whole launch from its first dispatch; only as an answer to `begin`.
         executes: whether its CTAs are executed all the same, for the values that they leave.
+        keeps_l2: whether the L2 stays as it was before the launch; by default its buffers are in it then.
 
     residents: also stop simulating resident CTAs: the rest of their warps is predicted in the same way, from
         their current position.
@@ -98,6 +99,7 @@ class Predict:
     block_cycles: npt.NDArray[np.float64] | None = None
     launch_cycles: float | None = None
     executes: bool = True
+    keeps_l2: bool = False
     residents: bool = False
     contention: Contention | None = None
     reason: str = ""

@@ -294,6 +294,7 @@ class LaunchControl:
             answer["block_cycles"] = cycles.tolist()
         else:
             answer["executes"] = self._executes = decision.executes
+            answer["keeps_l2"] = decision.keeps_l2
             answer["warp_cycles" if decision.launch_cycles is None else "launch_cycles"] = max(
                 1.0, float(cycles[0])
             )

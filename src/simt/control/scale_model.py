@@ -66,6 +66,7 @@ class ScaleModel(Controller):
 
     method = "scale-model"
     interval = _NO_LIMIT
+    fewest_waves: int = FEWEST_WAVES
 
     def __init__(self, error: float = 0.05, confidence: float = 0.95) -> None:
         self.error = error
@@ -91,7 +92,7 @@ class ScaleModel(Controller):
         kernel = launch.name, len(launch.code.instructions)
         is_known = kernel in self.known_
         self.known_.add(kernel)
-        self._refused = _refusal(launch)
+        self._refused = _refusal(launch, self.fewest_waves)
         if self._refused or launch.gpu is None:
             return GO_ON
         even = _is_even(launch)
@@ -206,7 +207,7 @@ class ScaleModel(Controller):
         )
 
 
-def _refusal(launch: LaunchView) -> str:
+def _refusal(launch: LaunchView, fewest_waves: int) -> str:
     """Why the launch is simulated whole; empty if it need not be."""
     if launch.order_matters:
         return "its CTAs influence each other, or may wait for each other: none can be left out"
@@ -215,8 +216,8 @@ def _refusal(launch: LaunchView) -> str:
     if launch.gpu is None:
         return "other launches run beside it, or its accesses have properties of their own in the L2"
     waves = launch.cta_count / (launch.ctas_per_sm * launch.sm_count)
-    if waves < FEWEST_WAVES:
-        return f"it has {waves:.2f} waves of CTAs: fewer than {FEWEST_WAVES} are simulated whole"
+    if waves < fewest_waves:
+        return f"it has {waves:.2f} waves of CTAs: fewer than {fewest_waves} are simulated whole"
     return ""
 
 

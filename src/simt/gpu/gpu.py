@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE, _IN_TURNS = 256, 4096  # CTAs followed together; the latter where they may wait for earlier ones
 
+_LOOKED_AT = 16
+"""CTAs that show whether a launch leaves values."""
 _UNTIL_ASKED = 20_000
 """Warp instructions of a checked launch after which its warps are asked whether they repeat themselves."""
 _OF_TENSOR_MEMORY = re.compile(r"(@\S+ )?(UTC|LDTM|STTM)")
@@ -445,6 +447,9 @@ class GPU(Programs, ArrayCreation, Texturing):
         launched = None if profiling is None else profiling.begin(*code, source)
         try:
             with launcher.kernel.module.explained, self.exclusive.running:
+                if launched is None and not launcher.cooperative and _leaves_nothing(source):
+                    self._session.leave_out(source)
+                    return
                 for first, end in _parts(source, launcher.cooperative):
                     if launched is not None:
                         launched.execute(first, end, self.threads)
@@ -787,6 +792,16 @@ def _uses_tensor_memory(kernel: Kernel) -> bool:
     if not native.is_machine_code:
         return "tcgen05." in kernel.module.ptx.text
     return any(_OF_TENSOR_MEMORY.match(text) for text in native.order(kernel.name))
+
+
+def _leaves_nothing(source: _engine.InstructionSource) -> bool:
+    """Whether a launch that is not timed need not be executed: by its code, its arguments, and what some of
+    its CTAs store, it leaves no values. What these access and decide is checked as always."""
+    count = source.cta_count
+    if count <= _LOOKED_AT or source.order_matters or source.cluster_size > 1 or not source.leaves_no_values:
+        return False
+    some = source.some_ctas([i * count // _LOOKED_AT for i in range(_LOOKED_AT)])
+    return not _engine.PartFootprint(some, source.some_ctas([0])).leaves_values
 
 
 def _parts(source: _engine.InstructionSource, cooperative: bool) -> Iterator[tuple[int, int]]:

@@ -21,13 +21,16 @@ waves out of them."""
 BEYOND = 1.25
 """The half width in multiples of the largest error. The next of n errors is larger than all of them in one
 case of n + 1, and that by about as much as these are above the ones before."""
-Class = tuple[str, bool]
+Class = tuple[str, str]
 """Launches whose errors go together."""
 
 
 def class_of(way: Way, kind: str) -> Class:
-    """How it was estimated, and whether the kernel has a loop."""
-    return way, kind in LOOPS
+    """How it was estimated, and whether the kernel has a loop. On scale models, attention is apart from
+    products: its errors are twice as large."""
+    if kind not in LOOPS:
+        return way, "without a loop"
+    return way, kind if way == "scale model" else "with a loop"
 
 
 def half_width(kind: str, way: Way, stated: float = 0.0) -> float:

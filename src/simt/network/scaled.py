@@ -1,6 +1,7 @@
 """The time and energy of a launch, from what is simulated of it.
 
-A launch of several waves runs on a scale model of the GPU (`simt.control.scale_model`). Of others, parts are
+A launch of several waves runs on a scale model of the GPU (`simt.control.scale_model`); if its loop is long,
+only its first waves do, twice, with few passes. Of others, parts are
 simulated: the first waves of their CTAs, with part of their loops. A launch of equal CTAs of a long loop
 takes `start + makespan`, where a CTA with s passes takes `fixed + rate s`, and the makespan is that of all
 CTAs in their order on the places that the GPU has for them. Three launches of parts give the three values:
@@ -17,19 +18,18 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simt import _engine
 from simt.cache import cache_directory, used, write_whole
-from simt.control.controller import GO_ON, Decision, LaunchView
+from simt.control.controller import GO_ON, Decision, LaunchView, Predict
 from simt.control.scale_model import FEWEST_WAVES, ScaleModel
 from simt.errors import ControlError, SimtError, SpecError
 
 if TYPE_CHECKING:
-    from simt.control import Controller
     from simt.gpu import GPU
     from simt.result import LaunchResult
     from simt.run.l2 import Use
@@ -45,6 +45,11 @@ shared memory, and so do keys, and what comes from there is not told apart."""
 _ERROR, _PLAIN_ERROR = 0.05, 0.01
 """Of the time, asked of systematic sampling on a scale model; of kernels without a loop, which take little
 time there, and often wait for DRAM, whose write-backs differ from wave to wave."""
+_ALL = 1e-9
+"""Error at which systematic sampling leaves nothing out."""
+_MODEL_WAVES = 4, 5
+"""Least and most waves of the parts of a launch on a scale model. The first wave of an H100 is up to a tenth
+faster than later ones."""
 _FROM = 1.3
 """A launch is simulated whole if its CTAs make less than this many times the passes that its parts would
 make."""
@@ -59,6 +64,10 @@ _BOUND = 0.5
 """Share of the time that the largest bound takes where a resource limits a launch; otherwise latencies do."""
 _MEMORY = 1 << 38
 """Bytes of device memory, most of them never touched: tensors of each part have places of their own."""
+
+
+_Times = tuple[float, float, float]
+"""Seconds until CTAs run, those of one without passes, and those of a pass."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +97,13 @@ class LaunchEstimate:
 
 @dataclass(frozen=True)
 class _Part:
-    """A simulated part. dynamic, static: J of events, and W of what counts by time. bounds: cycles by
-    resource, and `time`."""
+    """A simulated part. latency: of its seconds, those before its first CTA. dynamic, static: J of events,
+    and W of what counts by time. bounds: cycles by resource, and `time`."""
 
     ctas: int
     passes: int
     seconds: float
+    latency: float
     dynamic: float
     static: float
     bounds: Mapping[str, float]
@@ -102,14 +112,14 @@ class _Part:
 @dataclass(frozen=True)
 class _Measured:
     """What was simulated of a launch: parts, or all of it as one. slots: CTAs that the GPU holds at once.
-    stated, ctas: of a scale model, the half width of the time and the CTAs simulated. error: of the energy,
-    relative; None if energies are not known. low, high: see `Confidence`. processor: seconds."""
+    stated: of a scale model, the half width of the time. done: passes that were simulated. error: of the
+    energy, relative; None if energies are not known. low, high: see `Confidence`. processor: seconds."""
 
     slots: int
     way: Way
     parts: tuple[_Part, ...]
     stated: float
-    ctas: int
+    done: float
     error: float | None
     low: float | None
     high: float | None
@@ -118,14 +128,15 @@ class _Measured:
     def estimate(self, work: Work, least: float) -> LaunchEstimate:
         """least: seconds that it takes at least."""
         last = self.parts[-1]
-        if self.way != "parts":
+        if len(self.parts) == 1:
             seconds = (last.seconds, last.seconds, last.seconds)
             dynamic, limit = last.dynamic, _limit(last)
-            done = work.passes * self.ctas / work.grid
         else:
             limit = _limit(last, self.parts[-2])
-            seconds, dynamic = self._looping(work, limit) if work.has_loop else self._plain(work)
-            done = sum(part.ctas * max(1, part.passes) for part in self.parts)
+            if self.way == "scale model":
+                seconds, dynamic = self._of_waves(work, limit)
+            else:
+                seconds, dynamic = self._looping(work, limit) if work.has_loop else self._plain(work)
             seconds = (max(seconds[0], least), max(seconds[1], least), max(seconds[2], least))
         joules = None if self.error is None else dynamic + last.static * seconds[1]
         sure = None if self.low is None or self.high is None else (self.low, self.high)
@@ -138,7 +149,7 @@ class _Measured:
             limit,
             self.way,
             self.stated,
-            done / work.passes,
+            self.done / work.passes,
             self.processor,
             sure,
         )
@@ -149,6 +160,29 @@ class _Measured:
         seconds = second.seconds + more * (second.seconds - first.seconds)
         return (seconds, seconds, seconds), second.dynamic + more * (second.dynamic - first.dynamic)
 
+    def _of_waves(self, work: Work, limit: str) -> tuple[tuple[float, float, float], float]:
+        """From two launches of as many whole waves. What the first CTAs take to begin counts as time of all:
+        it is divided by the waves."""
+        few, many = self.parts
+        waves, passes = many.ctas / self.slots, many.passes - few.passes
+        rate = max(0.0, many.seconds - few.seconds) / (passes * waves)
+        fixed = max(0.0, (few.seconds - few.latency) / waves - few.passes * rate)
+        per_pass = (many.dynamic - few.dynamic) / (passes * many.ctas)
+        per_cta = few.dynamic / few.ctas - few.passes * per_pass
+        times = self._between(work, limit, (few.latency, fixed, rate), (few.latency, fixed, rate))
+        return times, per_cta * work.grid + per_pass * work.passes
+
+    def _between(
+        self, work: Work, limit: str, by_place: _Times, by_rate: _Times
+    ) -> tuple[float, float, float]:
+        """The least, best and largest time of all CTAs: each has a place for itself, or all share a rate."""
+        start, fixed, rate = by_place
+        listed = start + _makespan(work.steps, self.slots, fixed, rate)
+        start, fixed, rate = by_rate
+        longest = fixed + rate * max(steps for _, steps in work.steps)
+        shared = start + max(longest, (work.grid * fixed + work.passes * rate) / min(self.slots, work.grid))
+        return min(shared, listed), shared if limit in _SHARED else listed, max(shared, listed)
+
     def _looping(self, work: Work, limit: str) -> tuple[tuple[float, float, float], float]:
         first, few, many = self.parts[0], self.parts[-2], self.parts[-1]
         passes = many.passes - few.passes
@@ -157,7 +191,7 @@ class _Measured:
         if few.ctas > first.ctas:
             per_cta = (few.dynamic - first.dynamic) / (few.ctas - first.ctas) - few.passes * per_pass
 
-        def fitted(waves: float) -> tuple[float, float, float]:
+        def fitted(waves: float) -> _Times:
             """Start, and a CTA's time without passes and of one, if the larger parts have so many waves."""
             rate = max(0.0, many.seconds - few.seconds) / (passes * waves)
             fixed = 0.0
@@ -165,18 +199,13 @@ class _Measured:
                 fixed = max(0.0, (few.seconds - first.seconds) / (waves - 1) - few.passes * rate)
             return many.seconds - waves * (fixed + many.passes * rate), fixed, rate
 
-        start, fixed, rate = fitted(-(-many.ctas // self.slots))
-        listed = start + _makespan(work.steps, self.slots, fixed, rate)
-        start, fixed, rate = fitted(max(1.0, many.ctas / self.slots))
-        longest = fixed + rate * max(steps for _, steps in work.steps)
-        shared = start + max(longest, (work.grid * fixed + work.passes * rate) / min(self.slots, work.grid))
+        by_place, by_rate = fitted(-(-many.ctas // self.slots)), fitted(max(1.0, many.ctas / self.slots))
         dynamic = (
             many.dynamic
             + per_cta * (work.grid - many.ctas)
             + per_pass * (work.passes - many.passes * many.ctas)
         )
-        best = shared if limit in _SHARED else listed
-        return (min(shared, listed), best, max(shared, listed)), dynamic
+        return self._between(work, limit, by_place, by_rate), dynamic
 
 
 def fastest(work: Work, spec: Spec) -> tuple[Work, LaunchEstimate]:
@@ -237,26 +266,32 @@ class _NoScaleModel(SimtError):
 
 
 class _OnlyScaleModel(ScaleModel):
-    """Raises _NoScaleModel for a launch of more than one CTA that it would simulate whole."""
+    """Raises _NoScaleModel for a launch of more than one CTA that it would simulate whole. The L2 stays as it
+    was, for the next part of the launch."""
+
+    def take_parts(self) -> None:
+        """Launches have few waves, of which none is left out."""
+        self.fewest_waves, self.error = 1, _ALL
 
     def begin(self, launch: LaunchView) -> Decision:
         decision = super().begin(launch)
         if decision is GO_ON and launch.cta_count > 1:
             raise _NoScaleModel(self.why_full)
-        return decision
+        return replace(decision, keeps_l2=True) if isinstance(decision, Predict) else decision
 
 
 class _Simulated:
     """controller: of its launches, which then have tensors without memory."""
 
-    def __init__(self, work: Work, spec: Spec, controller: Controller | None = None) -> None:
+    def __init__(self, work: Work, spec: Spec, controller: _OnlyScaleModel | None = None) -> None:
         from simt.gpu import GPU
 
         self._work = work
-        self._is_sampled = controller is not None
+        self._controller = controller
         self._gpu: GPU = GPU(spec, memory=_MEMORY, launches="1,3-", controller=controller)
         self._l2 = spec.l2_lines * spec.l2.slice.line_bytes
         self._kept: list[Any] = []
+        self._ready: Mapping[str, Any] | None = None
 
     def measured(self, whole: bool) -> _Measured:
         """All of the launch, or its parts; all if it is hardly larger than these."""
@@ -267,25 +302,34 @@ class _Simulated:
             plan = []
         parts = tuple(self._part(*part)[1] for part in plan) or (self._part(self._work.grid, None)[1],)
         way: Way = "parts" if plan else "whole"
-        return self._found(slots, way, parts, 0.0, parts[-1].ctas, begin)
+        done = sum(part.ctas * max(1, part.passes) for part in parts) if plan else self._work.passes
+        return self._found(slots, way, parts, 0.0, done, begin)
 
     def on_scale_model(self) -> _Measured:
+        assert self._controller is not None
         begin = time.process_time()
         slots = self._slots()
         if self._work.grid < FEWEST_WAVES * slots:
             raise _NoScaleModel(f"it has fewer than {FEWEST_WAVES} waves of CTAs")
+        plan = self._plan_of_waves(slots)
+        if plan:
+            self._controller.take_parts()
         try:
-            launch, part = self._part(self._work.grid, None)
+            found = [self._part(*part) for part in plan] or [self._part(self._work.grid, None)]
         except ControlError as error:  # which names the launch
             if isinstance(error.__cause__, _NoScaleModel):
                 raise error.__cause__ from None
             raise
-        assert launch.sampled is not None  # by the controller
-        stated = launch.sampled.half_widths["cycles"]
-        return self._found(slots, "scale model", (part,), stated, launch.sampled.ctas, begin)
+        stated, done = 0.0, 0.0
+        for launch, part in found:
+            assert launch.sampled is not None  # by the controller
+            stated = max(stated, launch.sampled.half_widths["cycles"])
+            passes = part.passes if plan else self._work.passes / self._work.grid
+            done += launch.sampled.ctas * passes
+        return self._found(slots, "scale model", tuple(part for _, part in found), stated, done, begin)
 
     def _found(
-        self, slots: int, way: Way, parts: tuple[_Part, ...], stated: float, ctas: int, begin: float
+        self, slots: int, way: Way, parts: tuple[_Part, ...], stated: float, done: float, begin: float
     ) -> _Measured:
         result = self._gpu.result()
         try:
@@ -295,13 +339,19 @@ class _Simulated:
             error = None
         sure = result.confidence
         spent = time.process_time() - begin
-        return _Measured(slots, way, parts, stated, ctas, error, sure.low, sure.high, spent)
+        return _Measured(slots, way, parts, stated, done, error, sure.low, sure.high, spent)
 
     def _slots(self) -> int:
         """CTAs that the GPU holds at once. From now on, all SMs have the kernel in their instruction
         caches."""
-        first = self._run(1, 1)
-        self._work.launch(self._gpu, self._kept[0], 1, 1)  # not timed
+        if self._controller is None:
+            arrays = self._begin()
+        else:  # the L2 is filled once
+            arrays = self._work.allocate(self._gpu, unbacked=True)
+            self._kept.append(arrays)
+        first = self._work.launch(self._gpu, arrays, 1, 1)
+        assert first is not None  # timed
+        self._work.launch(self._gpu, arrays, 1, 1)  # not timed
         facts = math.prod(first.block), first.shared_bytes, first.registers
         return self._gpu.spec.sm.count * _engine.occupancy(self._gpu.native_spec, *facts)[0]
 
@@ -320,6 +370,15 @@ class _Simulated:
             return [(two, work.few), (two, most)]
         return [(slots, work.few), (two, work.few), (two, most)]
 
+    def _plan_of_waves(self, slots: int) -> list[tuple[int, int]]:
+        """CTAs and passes of the parts on a scale model; none for a launch that has all passes there."""
+        work = self._work
+        if work.on_model is None or sum(work.on_model) * _FROM > work.steps[0][1]:
+            return []
+        few, more = work.on_model
+        waves = min(_MODEL_WAVES[1], _reaching(work, more) // slots)
+        return [(waves * slots, few), (waves * slots, more)] if waves >= _MODEL_WAVES[0] else []
+
     def _part(self, ctas: int, passes: int | None) -> tuple[LaunchResult, _Part]:
         from simt.explain.bounds import bounds
 
@@ -332,14 +391,23 @@ class _Simulated:
             dynamic, static = energy.joules - by_time, by_time / seconds
         found = {bound.resource: bound.cycles for bound in bounds(launch, self._gpu.spec)}
         found["time"] = float(launch.cycles)
-        return launch, _Part(ctas, passes or 0, seconds, dynamic, static, found)
+        latency = seconds * launch.launch_latency / launch.cycles
+        return launch, _Part(ctas, passes or 0, seconds, latency, dynamic, static, found)
 
     def _run(self, ctas: int, passes: int | None) -> LaunchResult:
+        if self._controller is None or self._ready is None:
+            self._ready = self._begin()
+        launch = self._work.launch(self._gpu, self._ready, ctas, passes)
+        assert launch is not None  # nothing is left out
+        return launch
+
+    def _begin(self) -> Mapping[str, Any]:
+        """Tensors, and what the L2 holds when the launch begins."""
         from simt.run.l2 import MemoryRows
         from simt.run.session import QueuedTransfer
 
         gpu, work = self._gpu, self._work
-        arrays = work.allocate(gpu, unbacked=self._is_sampled)
+        arrays = work.allocate(gpu, unbacked=self._controller is not None)
         scratch = gpu.empty(self._l2, "u1")
         self._kept += [arrays, scratch]  # no later part finds their lines in the L2
         sizes = {
@@ -354,9 +422,7 @@ class _Simulated:
             touched += [MemoryRows(array.address, array.nbytes, use="written") for array in inputs]
         gpu.transfer(QueuedTransfer(touched=touched))
         gpu.synchronize()
-        launch = work.launch(gpu, arrays, ctas, passes)
-        assert launch is not None  # nothing is left out
-        return launch
+        return arrays
 
 
 def _makespan(steps: Sequence[tuple[int, int]], places: int, fixed: float, rate: float) -> float:
@@ -388,7 +454,7 @@ def _reaching(work: Work, passes: int) -> int:
 
 def _path(work: Work, spec: Spec, way: Way | None) -> Path:
     """Of what was simulated of a launch, in the cache."""
-    lengths = work.few, work.more, work.alone
+    lengths = work.few, work.more, work.alone, work.on_model
     text = repr((_engine_hash(), spec.hash, work.kind, work.shape, work.grid, work.steps, *lengths, way))
     return cache_directory("models") / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 

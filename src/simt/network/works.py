@@ -74,9 +74,9 @@ class Work:
     everything. grid: its CTAs. steps: passes of its loop that CTAs make, in the order of their dispatch, as
     (CTAs, passes); 0 without a loop. flops, nbytes: operations and bytes of memory that the operator needs at
     least. call: positional and keyword arguments of the kernel, from tensors and `cap`. few, more: passes of
-    its parts; alone: of the longest where there are less than two waves. like: a launch whose parts are
-    simulated in its place, as they differ in distances in memory only. others: the same with other tiles, one
-    of which may be faster.
+    its parts; alone: of the longest where there are less than two waves. on_model: of those on a scale model;
+    None for a launch that has all its passes there. like: a launch whose parts are simulated in its place, as
+    they differ in distances in memory only. others: the same with other tiles, one of which may be faster.
     """
 
     kind: str
@@ -90,6 +90,7 @@ class Work:
     few: int = 5
     more: int = 12
     alone: int = 12
+    on_model: tuple[int, int] | None = None
     like: Work | None = None
     others: tuple[Work, ...] = ()
 
@@ -193,6 +194,7 @@ def product(
         moved,
         call,
         *lengths,
+        None if bm == 16 else (6, 18),
         like,
     )
 
@@ -228,7 +230,8 @@ def prefill_attention(
     flops = 4.0 * batch * heads * dim * length * (length + 1) / 2
     shape = _shape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, dim=dim, dtype=dtype)
     moved = sum(t.nbytes for t in tensors.values())
-    return Work("prefill_attention", shape, batch * heads * tiles, steps, tensors, flops, moved, call)
+    grid = batch * heads * tiles
+    return Work("prefill_attention", shape, grid, steps, tensors, flops, moved, call, on_model=(4, 12))
 
 
 def decode_attention(

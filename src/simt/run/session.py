@@ -299,6 +299,13 @@ class Session:
         engine.run(1)  # copies that are to be in the L2 before
         return engine.execute(source, first, end)
 
+    def leave_out(self, source: _engine.InstructionSource) -> None:
+        """A launch is neither simulated nor executed: the L2 holds what it works on. Nothing may be
+        queued."""
+        engine = self._running_engine()
+        engine.run(1)  # copies that are to be in the L2 before
+        engine.leave_out(source)
+
     @property
     def planned(self) -> bool:
         """Whether a plan or a selection leaves launches out."""
