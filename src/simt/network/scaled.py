@@ -461,11 +461,16 @@ def _path(work: Work, spec: Spec, way: Way | None) -> Path:
 
 @lru_cache(maxsize=1)
 def _engine_hash() -> str:
-    """Of the engine, Triton, and the files here that decide what is simulated."""
+    """Of the engine, Triton, and the files that decide what is simulated and how it is extrapolated."""
     import triton
+
+    from simt.control import projection, systematic
+    from simt.control import scale_model as controller
+    from simt.spec import scale_model as part
 
     found = hashlib.sha256(triton.__version__.encode())
     own = (Path(__file__).with_name(f"{name}.py") for name in ("kernels", "works", "scaled"))
-    for path in (Path(str(_engine.__file__)), *own):
+    others = (Path(str(module.__file__)) for module in (_engine, controller, systematic, projection, part))
+    for path in (*others, *own):
         found.update(path.read_bytes())
     return found.hexdigest()
