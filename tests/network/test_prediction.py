@@ -12,7 +12,7 @@ from simt.cli import app
 from simt.errors import SimtError
 from simt.network import Architecture, predict, works
 from simt.network import scaled as scaled_launches
-from simt.network.errors_of_parts import LEAST, half_width
+from simt.network.errors_of_parts import LEAST, half_width, interval
 from simt.network.scaled import estimate
 from simt.spec import load_spec
 
@@ -69,7 +69,8 @@ def test_launches_of_several_waves_run_on_a_scale_model(make: object) -> None:
     work = make(spec)  # type: ignore[operator]
     found, whole = estimate(work, spec), estimate(work, spec, "whole")
     assert found.way == "scale model" and found.simulated < 0.6 and whole.way == "whole"
-    assert abs(found.seconds / whole.seconds - 1) <= half_width(work.kind, found.way, found.stated) < 0.2
+    low, high = interval(work.kind, found)
+    assert low <= found.seconds <= high and low <= whole.seconds <= high < 1.5 * low
     assert found.joules == pytest.approx(whole.joules, rel=0.1)
 
 

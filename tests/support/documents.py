@@ -37,7 +37,7 @@ PARSED_ONLY = {
     r"--device|\bcuda\b|~/|-- python": "another machine or another installation",
     r"resnet50|matmul --size 65536|bench run l1 |simt tune|gpus errors|sample compare|half_the_": "minutes",
     r"simt model": "minutes",
-    r"70_blackwell_fp16_gemm": "a program of CUTLASS",
+    r"70_blackwell_fp16_gemm|\./fa-128-0": "programs of CUTLASS and FlashAttention",
     r"--truth|vectoradd|my-gpu|results/|-m pks|--plan|study\.toml": "files that only the text has",
     r"validate programs": "programs and measured values of the user",
     r"own_sampler": "has a test of its own",

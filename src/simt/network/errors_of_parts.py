@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .scaled import Way
+    from .scaled import LaunchEstimate, Way
 
 FILE = Path(__file__).with_name("held_out.csv")
 """A row for each launch of the record: `way`, `kind`, `launch`, `gpu`, `whole`, `estimate` in seconds."""
@@ -37,6 +37,12 @@ def half_width(kind: str, way: Way, stated: float = 0.0) -> float:
     """Relative half width of a launch's interval, from the errors of held-out launches of its class, or what
     its scale model states if that is more. LEAST for a launch that is simulated whole."""
     return LEAST if way == "whole" else max(stated, width_of(_errors()[class_of(way, kind)]))
+
+
+def interval(kind: str, one: LaunchEstimate) -> tuple[float, float]:
+    """Of a launch's time, in seconds: from the least and the largest of its estimates."""
+    error = half_width(kind, one.way, one.stated)
+    return one.low / (1 + error), one.high / (1 - error)
 
 
 def width_of(errors: Sequence[float]) -> float:

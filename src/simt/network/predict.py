@@ -14,7 +14,7 @@ from simt.options import DEFAULT_GPU, whole_option
 from simt.spec import Spec, load_spec
 
 from .architecture import WEIGHT_BITS, Architecture, Weights, architecture
-from .errors_of_parts import half_width
+from .errors_of_parts import interval
 from .operators import Operator, Phase, operators
 from .prediction import OperatorTime, Prediction
 from .scaled import LaunchEstimate, fastest
@@ -90,8 +90,7 @@ def predict(
 
 
 def _timed(phase: Phase, length: int, operator: Operator, one: LaunchEstimate) -> OperatorTime:
-    error = half_width(operator.work.kind, one.way, one.stated)
-    low, high = one.low / (1 + error), one.high / (1 - error)
+    low, high = interval(operator.work.kind, one)
     joules = None
     if one.joules is not None:
         wide = one.joules_error
