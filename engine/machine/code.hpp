@@ -203,7 +203,7 @@ struct FunctionCode {
   uint32_t shared_bytes = 0;     ///< static; for an entry, including everything it calls
   uint32_t reserved_shared = 0;  ///< bytes of shared memory that precede the CTA's own
   PairAllocation pair_allocation;
-  uint32_t deepest_stack = 0;  ///< bytes per thread, including everything it calls; if recursive, the limit
+  uint32_t deepest_stack = 0;  ///< bytes per thread, including everything it calls; UINT32_MAX: not known
   std::vector<uint32_t> parameter_offsets;  ///< in the stack frame; for an entry, in the parameter block
   std::vector<uint32_t> parameter_sizes;
   std::vector<std::string> parameter_types;  ///< names of PTX's types; empty where they are not known

@@ -74,7 +74,8 @@ Grid::Grid(const Program& program, uint32_t function, LaunchConfig config, Devic
   if (program.asks_for_reserved_shared) shared_bytes_ = round_up(shared_bytes_, shared_unit);
   own_shared_bytes_ = shared_bytes_;
   if (program.asks_for_reserved_shared) shared_bytes_ += system_shared;
-  local_bytes_ = std::min(k.deepest_stack, k.stack_bytes + machine.stack_limit);
+  // The limit is for calls of which nobody knows how deep they go.
+  local_bytes_ = k.deepest_stack == UINT32_MAX ? k.stack_bytes + machine.stack_limit : k.deepest_stack;
   local_bytes_ = (local_bytes_ + 15u) & ~15u;
   if (config_.parameters.size() != k.parameter_bytes)
     refuse(k, "invalid launch",

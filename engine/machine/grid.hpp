@@ -37,7 +37,7 @@ struct Machine {
   uint32_t threads_per_cta = 1024;
   uint32_t shared_bytes_per_cta = 232448;
   uint32_t resident_ctas = 64;       ///< CTAs resident at once when executing without timing
-  uint32_t stack_limit = 16 * 1024;  ///< bytes of stack per thread, for calls
+  uint32_t stack_limit = 16 * 1024;  ///< bytes of stack per thread, for calls of unknown depth
 };
 
 class BlockMap;

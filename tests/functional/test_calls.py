@@ -156,6 +156,24 @@ def test_recursion_without_end_is_a_stack_overflow() -> None:
         assert place in str(error.value)
 
 
+def test_calls_of_known_depth_have_the_stack_that_they_need() -> None:
+    """Two functions with 12,000 bytes each, where calls of unknown depth have 16 KiB."""
+    body = ".local .align 4 .b8 room[12000]; .reg .b32 %r, %a, %n; ld.param.b32 %n, [n]; mov.u32 %a, room;"
+    functions = f"""
+    .func (.param .b32 r) inner(.param .b32 n) {{
+      {body} mad.lo.u32 %a, %n, 4, %a; st.local.u32 [%a], %n; ld.local.u32 %r, [%a];
+      st.param.b32 [r], %r; ret; }}
+    .func (.param .b32 r) outer(.param .b32 n) {{
+      {body} mad.lo.u32 %a, %n, 4, %a; st.local.u32 [%a], 7;
+      .param .b32 m, s; st.param.b32 [m], %n; call (s), inner, (m); ld.param.b32 %r, [s];
+      ld.local.u32 %n, [%a]; add.u32 %r, %r, %n; st.param.b32 [r], %r; ret; }}
+    """
+    last = np.full(32, 2999, np.uint32) - LANES.astype(np.uint32)
+    call = ".param .b32 n, r; st.param.b32 [n], %i0; call (r), outer, (n); ld.param.b32 %o, [r];"
+    got = per_lane(call, last, output=np.uint32, functions=functions)
+    assert got.tolist() == (last + 7).tolist()
+
+
 POINTERS = """
 .func (.param .b32 r) plus(.param .b32 a, .param .b32 b)
 { .reg .b32 %r<4>; ld.param.b32 %r1, [a]; ld.param.b32 %r2, [b]; add.u32 %r3, %r1, %r2;
