@@ -38,6 +38,13 @@ uint32_t equal_lanes(const uint32_t* words, uint32_t value, uint32_t lanes) {
   return same & lanes;
 }
 
+/// The lanes in the masks that any of `lanes` has.
+uint32_t named_by(const uint32_t* masks, uint32_t lanes) {
+  uint32_t named = 0;
+  for (uint32_t rest = lanes; rest; rest &= rest - 1) named |= masks[std::countr_zero(rest)];
+  return named;
+}
+
 }  // namespace
 
 std::byte* Executor::place_of(const Warp::Split& split, Place p) {
@@ -62,9 +69,7 @@ void Executor::collective(const Op& op, uint32_t mask, Warp::Split& split) {
     if (op.member_mask >> place::bank_shift == 0) same = equal_lanes(words, members, mask);
     if (same != mask) {
       // Each group of lanes, such as a tile of a warp, synchronises separately.
-      uint32_t awaited = 0;
-      for (uint32_t rest = mask; rest; rest &= rest - 1) awaited |= words[std::countr_zero(rest)];
-      if (awaited & others) {
+      if (named_by(words, mask) & others) {
         warp.diverge(same, split.pc, split.pc, next);  // the first group returns here alone
         executed_ = false;
         return;
@@ -194,14 +199,11 @@ void Executor::converge(const Op& op, uint32_t mask, Warp::Split& split) {
   Warp& warp = *warp_;
   const auto* words = context_.lanes<const uint32_t>(op.member_mask);
   const uint32_t same = equal_lanes(words, words[context_.first_lane()], mask);
-  if (same != mask && op.immediate == 0) {
-    uint32_t awaited = 0;
-    for (uint32_t rest = mask; rest; rest &= rest - 1) awaited |= words[std::countr_zero(rest)];
-    if (!(awaited & warp.alive() & ~mask)) {  // nobody waits for others
-      report_met(op, mask, words);
-      warp.go_to(split.pc + 1);
-      return;
-    }
+  const bool waits = (named_by(words, mask) & warp.alive() & ~mask) != 0;
+  if (same != mask && op.immediate == 0 && !waits) {
+    report_met(op, mask, words);
+    warp.go_to(split.pc + 1);
+    return;
   }
   if (same != mask) {  // each group of lanes waits for others
     warp.diverge(same, split.pc, split.pc, UINT32_MAX);
