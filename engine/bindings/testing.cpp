@@ -11,6 +11,7 @@
 #include "bindings.hpp"
 #include "spec.hpp"
 #include "timing/core/coalescer.hpp"
+#include "timing/core/shared_passes.hpp"
 #include "timing/launch/easing.hpp"
 #include "timing/memory/address_map.hpp"
 #include "timing/memory/crossbar.hpp"
@@ -427,4 +428,14 @@ void bind_testing(nb::module_& m) {
                                            : SharedAccess::Store);
       },
       "addresses"_a, "mask"_a, "bytes"_a, "by_width"_a = true, "load"_a = true, "atomic"_a = false);
+  t.def(
+      "shared_passes_of_loads",
+      [](const std::vector<std::vector<uint64_t>>& loads, uint64_t mask, uint32_t bytes) {
+        SharedPasses passes(32, true);
+        std::vector<uint32_t> of_loads;
+        for (const std::vector<uint64_t>& addresses : loads)
+          of_loads.push_back(passes.of(0, addresses.data(), mask, bytes, SharedAccess::Load));
+        return of_loads;
+      },
+      "loads"_a, "mask"_a, "bytes"_a);
 }

@@ -106,3 +106,32 @@ def test_wide_loads_of_equal_pairs(
 ) -> None:
     lanes = [address(lane) for lane in range(32)]
     assert testing.shared_passes(lanes, 0xFFFFFFFF, width, load=load) == passes
+
+
+@given(
+    st.lists(st.integers(0, 1000).map(lambda a: 16 * a), min_size=32, max_size=32),
+    masks,
+    st.lists(
+        st.tuples(st.integers(0, 2000), st.sampled_from([0, 0, 4, 16, 128]), st.integers(0, 31)), max_size=6
+    ),
+    st.sampled_from([4, 8, 16]),
+)
+def test_what_is_kept_of_an_earlier_load_holds(
+    lanes: list[int], mask: int, others: list[tuple[int, int, int]], width: int
+) -> None:
+    """Loads at some distance from each other, one lane of which may be elsewhere."""
+    loads = [active(lanes, mask)]
+    for distance, change, lane in others:
+        moved = [address + distance for address in lanes]
+        moved[lane] += change
+        loads.append(active(moved, mask))
+    alone = [testing.shared_passes(load, mask, width) for load in loads]
+    assert testing.shared_passes_of_loads(loads, mask, width) == alone
+
+
+def test_a_load_a_byte_further_is_not_taken_for_an_earlier_one() -> None:
+    """Two lanes in one word, and in neighbouring words of which only the bank of the second is another."""
+    loads = [[0, 3], [1, 4], [129, 132], [128, 131], [0, 128], [0, 124]]
+    assert testing.shared_passes_of_loads(loads, 3, 4) == [1, 1, 1, 1, 2, 1]
+    loads = [[2, 129], [3, 130], [4, 131], [5, 132]]  # banks 0 and 0, 0 and 0, 1 and 0, 1 and 1
+    assert testing.shared_passes_of_loads(loads, 3, 4) == [2, 2, 1, 2]

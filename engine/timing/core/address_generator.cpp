@@ -37,8 +37,7 @@ void AddressGenerator::start(InFlight& instruction, const DynamicRecord& record)
     SharedAccess access = s.operation == Operation::Load ? SharedAccess::Load : SharedAccess::Store;
     if (atomic && spec_.shared_memory.atomic_interval > 0) access = SharedAccess::Atomic;
     instruction.passes =
-        shared_memory_passes(addresses_.data(), record.mask, s.access_bytes, spec_.shared_memory.banks,
-                             spec_.shared_memory.wide_accesses_take_wavefronts, access);
+        shared_passes_.of(record.static_index, addresses_.data(), record.mask, s.access_bytes, access);
     if (spec_.shared_memory.conflict_free && access != SharedAccess::Atomic) {
       const uint32_t words = spec_.shared_memory.wide_accesses_take_wavefronts ? (s.access_bytes + 3) / 4 : 1;
       const uint32_t width = std::max(1u, spec_.shared_memory.banks);

@@ -5,6 +5,7 @@
 #include "timing/base/spec.hpp"
 #include "timing/core/cta_table.hpp"
 #include "timing/core/in_flight.hpp"
+#include "timing/core/shared_passes.hpp"
 #include "timing/warps/core_traits.hpp"
 #include "timing/warps/warp_table.hpp"
 
@@ -15,7 +16,11 @@ namespace simt {
 class AddressGenerator {
  public:
   AddressGenerator(const Spec& spec, const CoreTraits& traits, WarpTable& warps, const CtaTable& ctas)
-      : spec_(spec), traits_(traits), warps_(warps), ctas_(ctas) {}
+      : spec_(spec),
+        traits_(traits),
+        warps_(warps),
+        ctas_(ctas),
+        shared_passes_(spec.shared_memory.banks, spec.shared_memory.wide_accesses_take_wavefronts) {}
 
   /// Fills in space, passes and transactions.
   void start(InFlight& instruction, const DynamicRecord& record);
@@ -32,6 +37,7 @@ class AddressGenerator {
   const CoreTraits& traits_;
   WarpTable& warps_;
   const CtaTable& ctas_;
+  SharedPasses shared_passes_;
   std::vector<uint64_t> addresses_;  // of the lanes
   std::vector<uint64_t> words_;      // of local memory
   std::vector<Transaction> part_;    // of a sub-warp
