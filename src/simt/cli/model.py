@@ -21,6 +21,7 @@ Examples:
   simt model llama-3-8b --gpu h100 --batch 8 --prefill 2048 --decode 128
   simt model path/to/config.json --gpu a100 --weights int4
   simt model mixtral-8x7b --json - | jq .time_per_token
+  simt model llama-3-70b --gpu h100 --tensor-parallel 4     four GPUs that share each layer
   simt model gpt2 --gpu a100 --chakra gpt2.0.et     a trace for ASTRA-sim
 """
 
@@ -43,6 +44,9 @@ def model(
         str, typer.Option(help="Type of the layers' matrices: same (as activations), fp8 or int4.")
     ] = "same",
     layers: Annotated[int | None, typer.Option(help="So many layers instead of all.")] = None,
+    tensor_parallel: Annotated[
+        int, typer.Option("--tensor-parallel", help="GPUs that share each layer, linked by the peer_link.")
+    ] = 1,
     workers: Annotated[
         int | None,
         typer.Option(help="Processes that simulate launches.", show_default="one for each core"),
@@ -91,6 +95,7 @@ def model(
             decode=decode,
             weights=weights,  # type: ignore[arg-type]
             layers=layers,
+            tensor_parallel=tensor_parallel,
             workers=workers,
             set=override_texts(set_),
             progress=told,

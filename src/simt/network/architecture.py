@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,9 @@ from simt.hints import did_you_mean
 Weights = Literal["same", "fp8", "int4"]
 WEIGHT_BITS: dict[Weights, int] = {"same": 16, "fp8": 8, "int4": 4}
 """Bits of an element of a layer's products; embeddings, norms and the head keep the type of activations."""
+
+MOST_RANKS = 16
+"""GPUs that share a layer, at most: those with a link to each other, which `peer_link` is for."""
 
 _LLAMA = {"model_type": "llama", "hidden_act": "silu", "torch_dtype": "bfloat16"}
 _SIZES = (
@@ -122,6 +125,7 @@ class Architecture:
     per_token: experts of a token, 0 without experts. gated: silu(gate) * up; otherwise GELU. layer_norm:
     LayerNorm and learned positions; otherwise RMSNorm and RoPE. qkv_bias, bias: of the product of queries,
     keys and values, and of the others. dtype: of activations, the cache, and weights that are not quantised.
+    ranks: GPUs that share its layers; heads, kv_heads and inner are then those of one, its `share`.
     """
 
     name: str
@@ -142,6 +146,32 @@ class Architecture:
     qkv_bias: bool = False
     bias: bool = False
     window: int | None = None
+    ranks: int = 1
+
+    def share(self, ranks: int) -> Architecture:
+        """What one of `ranks` GPUs has with tensor parallelism (Shoeybi et al., Megatron-LM, 2019): its heads,
+        its part of each MLP or expert, and its part of the head's vocabulary. Keys and values of fewer heads
+        than GPUs are on several. Norms, routers and the table of embeddings are whole on each.
+
+        Raises SimtError: they cannot be divided so.
+        """
+        if ranks == 1:
+            return self
+        if not 1 <= ranks <= MOST_RANKS:
+            raise SimtError(f"tensor_parallel is {ranks}, expected 1 to {MOST_RANKS} GPUs")
+        kv = self.kv_heads
+        if self.heads % ranks or self.inner % (16 * ranks) or (kv % ranks and ranks % kv):
+            raise SimtError(
+                f"{self.name}: {self.heads} heads, {kv} of keys and values and MLPs of {self.inner:,} cannot be "
+                f"shared by {ranks} GPUs; expected a divisor of the heads, and MLPs of a multiple of 16 on each"
+            )
+        heads, kv = self.heads // ranks, max(1, kv // ranks)
+        return replace(self, heads=heads, kv_heads=kv, inner=self.inner // ranks, ranks=ranks)
+
+    @property
+    def head_rows(self) -> int:
+        """Rows of the head's matrix, a multiple of 64: tokens whose scores a GPU computes."""
+        return -(-self.vocabulary // (64 * self.ranks)) * 64
 
     @property
     def qkv_width(self) -> int:
@@ -161,7 +191,9 @@ class Architecture:
         one = 2 * norm + self.hidden * self.experts + (self.qkv_width if self.qkv_bias else 0)
         if self.bias:
             one += self.inner + 2 * self.hidden
-        tables = self.vocabulary * (1 if self.tied else 2) + (self.positions if self.layer_norm else 0)
+        tables = self.vocabulary + (self.positions if self.layer_norm else 0)
+        if not self.tied:
+            tables += self.vocabulary if self.ranks == 1 else self.head_rows
         return self.layers * one + norm + tables * self.hidden
 
     @property

@@ -345,3 +345,62 @@ def mix(x, places, logits, y, H, E, TOP: tl.constexpr, BLOCK: tl.constexpr, PE: 
         total += weight * tl.load(x + source * H + at, mask=at < H, other=0.0).to(tl.float32)
         below += weight
     tl.store(y + token * H + at, (total / below).to(y.dtype.element_ty), mask=at < H)
+
+
+@triton.jit
+def _meet(flags, RANKS: tl.constexpr, PR: tl.constexpr):
+    """Tells the CTAs of the other GPUs with this number that this one is here, and waits for an answer of each:
+    as long as until theirs have come. 0; flags are on the other GPUs, PR for each CTA."""
+    at = tl.arange(0, PR)
+    told = tl.atomic_add(flags + at, 0, mask=at < RANKS - 1, sem="acq_rel", scope="sys")
+    return tl.max(told, 0)
+
+
+@triton.jit
+def all_reduce(
+    x,
+    others,
+    sums,
+    other_sums,
+    flags,
+    y,
+    N,
+    PART,
+    RANKS: tl.constexpr,
+    PR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ONE_SHOT: tl.constexpr,
+):
+    """y: the sum of x and of what the RANKS - 1 other GPUs have, N elements each, in `others`. ONE_SHOT: of all
+    elements. Otherwise of this GPU's PART of them, which it leaves in `sums`; then it fetches the parts of the
+    others, `other_sums`. This is the first GPU."""
+    block = tl.program_id(0)
+    at = block * BLOCK + tl.arange(0, BLOCK)
+    own = N if ONE_SHOT else tl.minimum(PART, N)
+    inside = (at < own) & (_meet(flags + block * (2 * PR), RANKS, PR) == 0)
+    total = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    for rank in tl.static_range(RANKS - 1):
+        place = others + tl.cast(rank, tl.int64) * N + at
+        total += tl.load(place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(y + at, total.to(y.dtype.element_ty), mask=inside)
+    if not ONE_SHOT:
+        tl.store(sums + at, total.to(y.dtype.element_ty), mask=inside)
+        tl.debug_barrier()
+        here = _meet(flags + block * (2 * PR) + PR, RANKS, PR) == 0
+        for rank in tl.static_range(RANKS - 1):
+            to = tl.cast(rank + 1, tl.int64) * PART + at
+            inside = (at < PART) & (to < N) & here
+            value = tl.load(other_sums + tl.cast(rank, tl.int64) * PART + at, mask=inside, other=0.0)
+            tl.store(y + to, value, mask=inside)
+
+
+@triton.jit
+def all_gather(x, others, flags, y, PART, RANKS: tl.constexpr, PR: tl.constexpr, BLOCK: tl.constexpr):
+    """y: PART elements of x, and then as many of each of the RANKS - 1 other GPUs."""
+    block = tl.program_id(0)
+    at = block * BLOCK + tl.arange(0, BLOCK)
+    inside = (at < PART) & (_meet(flags + block * PR, RANKS, PR) == 0)
+    tl.store(y + at, tl.load(x + at, mask=inside, other=0.0), mask=inside)
+    for rank in tl.static_range(RANKS - 1):
+        value = tl.load(others + tl.cast(rank, tl.int64) * PART + at, mask=inside, other=0.0)
+        tl.store(y + tl.cast(rank + 1, tl.int64) * PART + at, value, mask=inside)

@@ -30,7 +30,8 @@ def operators(
 
     phase: "prefill" computes `length` tokens of each sequence, and the scores of the token that follows;
     "decode" one more token of each, which sees `length` cached ones, itself included. Experts get equally
-    many tokens.
+    many tokens. model: of several GPUs, the share of one; what they have in part is added up after each layer's
+    attention and MLP, and scores are gathered.
     """
     tokens = batch * length if phase == "prefill" else batch
     first = 0 if phase == "prefill" else length - 1
@@ -46,6 +47,10 @@ def operators(
         tokens, first, model.heads, model.kv_heads, model.head_dim, kind, not model.layer_norm, length
     )
 
+    together = []
+    if model.ranks > 1:
+        together = [("all-reduce", works.all_reduce(tokens * hidden, model.ranks, kind))]
+
     def product(n: int, k: int, bias: bool) -> Work:
         return works.product(tokens, n, k, spec, kind, weights, bias)
 
@@ -55,6 +60,7 @@ def operators(
         ("rope, cache" if not model.layer_norm else "cache", rotated),
         *(("attention" if one.kind != "join" else "attention, join", one) for one in attention),
         ("attention output", product(hidden, width, model.bias)),
+        *together,
         ("norm", works.norm(tokens, hidden, kind, True, model.layer_norm)),
     ]
     ups = model.inner * (2 if model.gated else 1)
@@ -66,14 +72,17 @@ def operators(
             ("activation", works.activate(tokens, model.inner, kind, model.gated)),
             ("down", product(hidden, model.inner, model.bias)),
         ]
-    rows = -(-model.vocabulary // 64) * 64
+    layer += together
     last = length if phase == "prefill" else 1
     found = [Operator("embedding", works.embed(tokens, hidden, model.vocabulary, length, kind, learned), 1)]
     found += [Operator(name, work, model.layers) for name, work in layer]
     found += [
         Operator("last norm", works.norm(batch, hidden, kind, True, model.layer_norm, last), 1),
-        Operator("head", works.product(batch, rows, hidden, spec, kind), 1),
+        Operator("head", works.product(batch, model.head_rows, hidden, spec, kind), 1),
     ]
+    if model.ranks > 1:
+        gathered = works.all_gather(batch * model.head_rows, model.ranks, kind)
+        found.append(Operator("scores of all", gathered, 1))
     return tuple(found)
 
 

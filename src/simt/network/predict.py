@@ -30,11 +30,12 @@ def predict(
     decode: int = 128,
     weights: Weights = "same",
     layers: int | None = None,
+    tensor_parallel: int = 1,
     workers: int | None = None,
     set: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Prediction:
-    """The time, energy and memory of a transformer on one GPU, from simulated parts of its kernels.
+    """The time, energy and memory of a transformer on a GPU or on several, from simulated parts of its kernels.
 
     Args:
         config: a name of `KNOWN`, a Hugging Face `config.json` or its folder, its content, or an
@@ -45,6 +46,7 @@ def predict(
         decode: tokens generated for each sequence, the first of which comes from the prefill.
         weights: type of the layers' matrices: "same" as activations, "fp8" or "int4".
         layers: so many layers instead of all, with embedding and head.
+        tensor_parallel: GPUs that share each layer, linked as the specification's `peer_link` says.
         workers: processes that simulate launches, by default one for each core.
         set: values that override the specification.
         progress: is told what is simulated.
@@ -63,6 +65,7 @@ def predict(
         if layers > model.layers:
             raise SimtError(f"layers is {layers}, expected at most the {model.layers} of {model.name}")
         model = replace(model, name=f"{model.name}, {layers} of {model.layers} layers", layers=layers)
+    share = model.share(whole_option("tensor_parallel", tensor_parallel, 1))
     if prefill % 16:
         raise SimtError(f"prefill is {prefill}, expected a multiple of 16 tokens")
     if weights not in WEIGHT_BITS:
@@ -78,15 +81,15 @@ def predict(
         raise SimtError(f"{error}: {install('models')}") from None
     points: list[tuple[Phase, int]] = [("prefill", prefill)]
     points += [("decode", length) for length in sorted({prefill + 1, longest}) if decode > 1]
-    simulate(model, points, batch, spec, weights, workers, progress or (lambda text: None))
+    simulate(share, points, batch, spec, weights, workers, progress or (lambda text: None))
     found: list[OperatorTime] = []
     for phase, length in points:
-        for each in operators(model, phase, batch, length, spec, weights):
+        for each in operators(share, phase, batch, length, spec, weights):
             if progress is not None:
                 progress(f"{phase} at {length:,} tokens: {each.name}")
             work, one = fastest(each.work, spec)
             found.append(_timed(phase, length, replace(each, work=work), one))
-    return Prediction(model, spec, batch, prefill, decode, weights, tuple(found))
+    return Prediction(model, spec, batch, prefill, decode, weights, tuple(found), tensor_parallel)
 
 
 def _timed(phase: Phase, length: int, operator: Operator, one: LaunchEstimate) -> OperatorTime:

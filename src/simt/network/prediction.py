@@ -87,7 +87,8 @@ class OperatorTime:
 class Prediction:
     """What a model takes on a GPU.
 
-    operators: of the prefill, and of the first and the last decoding step. Intervals are those of the
+    operators: of the prefill, and of the first and the last decoding step; on one GPU of tensor_parallel that
+    share each layer. Intervals are those of the
     extrapolation from parts, with all errors in one direction; those of the simulator against silicon are in
     `confidence`.
     """
@@ -99,6 +100,7 @@ class Prediction:
     decode: int
     weights: Weights
     operators: tuple[OperatorTime, ...]
+    tensor_parallel: int = 1
 
     def rows(self, phase: Phase, tokens: int | None = None) -> list[OperatorTime]:
         """Operators of a pass, in the order of their launches; those of the layers have a count of layers."""
@@ -136,13 +138,14 @@ class Prediction:
 
     @property
     def joules(self) -> Amount | None:
-        """Of prefill and decoding; None if the energies of the GPU are not known."""
+        """Of prefill and decoding, on all GPUs; None if the energies of the GPU are not known."""
         if any(row.energy is None for row in self.operators):
             return None
         total = _sum(row.energy for row in self.rows("prefill") if row.energy)
         steps = self.steps
         each = [_sum(row.energy for row in rows if row.energy) for rows in steps]
-        return total + _sum(each) * ((self.decode - 1) / len(steps)) if steps else total
+        one = total + _sum(each) * ((self.decode - 1) / len(steps)) if steps else total
+        return one * self.tensor_parallel
 
     @property
     def joules_per_token(self) -> Amount | None:
@@ -151,8 +154,8 @@ class Prediction:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes of weights, of the cache with all tokens, and of the prefill's activations."""
-        model, tokens = self.model, self.batch * self.prefill
+        """Bytes of weights, of the cache with all tokens, and of the prefill's activations, on each GPU."""
+        model, tokens = self.model.share(self.tensor_parallel), self.batch * self.prefill
         mlp = model.inner * (3 if model.gated else 2) * max(1, model.per_token)
         widest = max(model.qkv_width + model.heads * model.head_dim, mlp)
         return {
@@ -203,7 +206,8 @@ class Prediction:
         """What is to be said of it, in sentences."""
         memory = ", ".join(f"{name} {_gigabytes(size)}" for name, size in self.memory.items())
         fits = "it fits" if self.fits else "IT DOES NOT FIT, and times are as if it did"
-        said = [f"Memory: {memory}; the GPU has {_gigabytes(self.capacity)}: {fits}."]
+        each = "Memory" if self.tensor_parallel == 1 else "Memory of each GPU"
+        said = [f"{each}: {memory}; the GPU has {_gigabytes(self.capacity)}: {fits}."]
         for phase in ("prefill", "decode"):
             if limits := self.limits(phase):
                 said.append(
@@ -221,9 +225,19 @@ class Prediction:
         said.append(
             "Host time, sampling of tokens and their transfers are not included: launches follow at once."
         )
+        if self.tensor_parallel > 1:
+            said.append(self._link_note())
         if self.model.experts:
             said.append("Experts are taken to get equally many tokens.")
         return said
+
+    def _link_note(self) -> str:
+        link, host = self.spec.peer_link.bandwidth, self.spec.host_link.bandwidth
+        way = f"a link of {link / 1000:,.0f} GB/s" if link else f"the host's link, {host / 1000:,.0f} GB/s"
+        return (
+            f"Each of {self.tensor_parallel} GPUs reads from the others over {way} in each direction. All are "
+            "taken to be ready at the same time; the link's energy is not included."
+        )
 
     @property
     def totals(self) -> dict[str, Amount | None]:
@@ -281,8 +295,9 @@ class Prediction:
     def title(self) -> str:
         """Model, GPU and sizes."""
         kind = self.model.dtype if self.weights == "same" else f"{self.weights} weights"
+        gpus = self.spec.name if self.tensor_parallel == 1 else f"{self.tensor_parallel} x {self.spec.name}"
         return (
-            f"{self.model.name} ({self.model.parameters / 1e9:.2f} B, {kind}) on {self.spec.name}: "
+            f"{self.model.name} ({self.model.parameters / 1e9:.2f} B, {kind}) on {gpus}: "
             f"batch {self.batch}, prefill {self.prefill:,}, decode {self.decode:,}"
         )
 
@@ -292,7 +307,7 @@ class Prediction:
             "model": asdict(self.model) | {"parameters": self.model.parameters},
             "gpu": self.spec.name,
             "specification": self.spec.hash,
-            **{name: getattr(self, name) for name in ("batch", "prefill", "decode", "weights")},
+            **{name: getattr(self, name) for name in ("batch", "prefill", "decode", "weights", "tensor_parallel")},
             **{name.replace(" ", "_"): one and asdict(one) for name, one in self.totals.items()},
             "memory": self.memory | {"capacity": self.capacity, "fits": self.fits},
             "limits": {phase: self.limits(phase) for phase in ("prefill", "decode")},

@@ -57,7 +57,9 @@ _WAVES = (1, 2)
 """Waves of the two parts of a kernel without a loop."""
 _BY_TIME = ("active SMs", "idle SMs", "chip", "board")
 """Components of energy that count by time."""
-_SHARED = ("DRAM bandwidth", "L2")
+_LINK = "link"
+"""The resource of what comes from other GPUs."""
+_SHARED = ("DRAM bandwidth", "L2", _LINK)
 """Resources that CTAs share, so that few of them are faster than many: the last wave takes its part of a
 wave's time."""
 _BOUND = 0.5
@@ -255,7 +257,8 @@ def _measured(work: Work, spec: Spec, way: Way | None) -> _Measured:
 
 
 def _by_waves(work: Work, spec: Spec) -> _Measured:
-    if work.kind not in _NEEDS_VALUES and work.grid >= FEWEST_WAVES * spec.sm.count:
+    has_model = work.kind not in _NEEDS_VALUES and not work.fetched
+    if has_model and work.grid >= FEWEST_WAVES * spec.sm.count:
         with suppress(_NoScaleModel, SpecError):
             return _measured(work, spec, "scale model")
     return _measured(work.like or work, spec, "parts")
@@ -286,9 +289,12 @@ class _Simulated:
     def __init__(self, work: Work, spec: Spec, controller: _OnlyScaleModel | None = None) -> None:
         from simt.gpu import GPU
 
+        from .linked import LinkedGpu
+
         self._work = work
         self._controller = controller
-        self._gpu: GPU = GPU(spec, memory=_MEMORY, launches="1,3-", controller=controller)
+        kind = LinkedGpu if work.fetched else GPU
+        self._gpu: GPU = kind(spec, memory=_MEMORY, launches="1,3-", controller=controller)
         self._l2 = spec.l2_lines * spec.l2.slice.line_bytes
         self._kept: list[Any] = []
         self._ready: Mapping[str, Any] | None = None
@@ -390,9 +396,17 @@ class _Simulated:
             by_time = sum(energy.components.get(name, 0.0) for name in _BY_TIME)
             dynamic, static = energy.joules - by_time, by_time / seconds
         found = {bound.resource: bound.cycles for bound in bounds(launch, self._gpu.spec)}
+        if self._work.fetched:
+            found[_LINK] = self._link_cycles(ctas)
         found["time"] = float(launch.cycles)
         latency = seconds * launch.launch_latency / launch.cycles
         return launch, _Part(ctas, passes or 0, seconds, latency, dynamic, static, found)
+
+    def _link_cycles(self, ctas: int) -> float:
+        """Cycles of the SMs in which the link brings what so many CTAs fetch."""
+        spec = self._gpu.spec
+        mb_per_s = spec.peer_link.bandwidth or spec.host_link.bandwidth
+        return self._work.fetched * ctas / self._work.grid * spec.clock.core_mhz / mb_per_s
 
     def _run(self, ctas: int, passes: int | None) -> LaunchResult:
         if self._controller is None or self._ready is None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .architecture import WEIGHT_BITS, Weights
+from .linked import LinkedGpu
 
 if TYPE_CHECKING:
     from simt.gpu import GPU
@@ -45,20 +46,28 @@ _EARLIER_TILES = (
 _NARROW_TILES = tuple((16, n, 128, 4, 4) for n in (64, 32, 16))
 """Tiles of products: rows, columns, depth, warps, stages; before Hopper, and for at most 16 rows.
 Of tiles before Hopper, 128 x 128 with 4 warps is the fastest on an A100 (docs/records/models.md)."""
+_ONE_SHOT = ((2, math.inf), (4, 512 * 1024), (math.inf, 256 * 1024))
+"""Most GPUs, and bytes below which they read the whole sum from each other: those of vLLM
+(csrc/custom_all_reduce.cuh)."""
+_LINK_WARPS, _VECTOR = 16, 8
+"""Warps of a CTA that reads from other GPUs (as vLLM's 512 threads), and elements that a thread reads at once."""
+_LINK_BLOCK = 32 * _LINK_WARPS * _VECTOR
+"""Elements of such a CTA, of each GPU."""
 
 
 @dataclass(frozen=True)
 class Tensor:
     """A tensor of a launch.
 
-    role: "weight" is not in the L2 when the launch begins, "input" is if it fits, "output" is written only.
+    role: "weight" is not in the L2 when the launch begins, "input" is if it fits, "output" is written only,
+    "other" is in the memory of other GPUs.
     values: makes what it must hold for the launch's addresses to be right; without it, zeros that take no
     memory.
     """
 
     shape: tuple[int, ...]
     dtype: str
-    role: Literal["weight", "input", "output"]
+    role: Literal["weight", "input", "output", "other"]
     values: Callable[[], npt.NDArray[Any]] | None = field(default=None, compare=False)
 
     @property
@@ -77,6 +86,7 @@ class Work:
     its parts; alone: of the longest where there are less than two waves. on_model: of those on a scale model;
     None for a launch that has all its passes there. like: a launch whose parts are simulated in its place, as
     they differ in distances in memory only. others: the same with other tiles, one of which may be faster.
+    fetched: bytes that come from other GPUs.
     """
 
     kind: str
@@ -93,6 +103,7 @@ class Work:
     on_model: tuple[int, int] | None = None
     like: Work | None = None
     others: tuple[Work, ...] = ()
+    fetched: float = 0.0
 
     @property
     def has_loop(self) -> bool:
@@ -105,10 +116,14 @@ class Work:
         return sum(ctas * max(1, passes) for ctas, passes in self.steps)
 
     def allocate(self, gpu: GPU, *, unbacked: bool = False) -> dict[str, DeviceArray]:
-        """Its tensors on a GPU. Those without values take host memory only where a launch writes to them, and
-        none if unbacked."""
+        """Its tensors on a GPU, a `LinkedGpu` if there are some on others. Those without values take host memory
+        only where a launch writes to them, and none if unbacked."""
         found = {}
         for name, tensor in self.tensors.items():
+            if tensor.role == "other":
+                assert isinstance(gpu, LinkedGpu)
+                found[name] = gpu.empty_on_others(tensor.shape, _type(tensor.dtype), name)
+                continue
             without = unbacked and tensor.values is None
             found[name] = gpu.empty(tensor.shape, _type(tensor.dtype), unbacked=without, name=name)
             if tensor.values is not None:
@@ -433,6 +448,57 @@ def mix(tokens: int, rows: int, hidden: int, experts: int, per_token: int, dtype
         2.0 * tokens * hidden * per_token,
         moved,
         call,
+    )
+
+
+def all_reduce(elements: int, ranks: int, dtype: str) -> Work:
+    """The sum of as many elements of each of `ranks` GPUs, on all of them: read from all others at once where
+    they are few, otherwise a part of the sum on each GPU, and then the parts of the others."""
+    size = elements * _type(dtype).itemsize
+    one_shot = size < next(most for count, most in _ONE_SHOT if ranks <= count)
+    part = -(-elements // (ranks * _VECTOR)) * _VECTOR
+    grid = -(-(elements if one_shot else part) // _LINK_BLOCK)
+    lanes = _power(ranks)
+    tensors = {
+        "x": Tensor((elements,), dtype, "input"),
+        "others": Tensor((ranks - 1, elements), dtype, "other"),
+        "sums": Tensor((part,), dtype, "output"),
+        "other_sums": Tensor((ranks - 1, part), dtype, "other"),
+        "flags": Tensor((grid, 2 * lanes), "int32", "other"),
+        "y": Tensor((elements,), dtype, "output"),
+    }
+
+    def call(a: Mapping[str, Any], cap: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        sizes = {"RANKS": ranks, "PR": lanes, "BLOCK": _LINK_BLOCK, "ONE_SHOT": one_shot}
+        return (*(a[name] for name in tensors), elements, part), sizes | {"num_warps": _LINK_WARPS}
+
+    fetched = size * (ranks - 1) * (1.0 if one_shot else 2.0 / ranks)
+    shape = _shape(elements=elements, ranks=ranks, dtype=dtype)
+    flops = (ranks - 1.0) * (elements if one_shot else part)
+    return Work(
+        "all_reduce", shape, grid, ((grid, 0),), tensors, flops, 2.0 * size, call, fetched=fetched
+    )
+
+
+def all_gather(elements: int, ranks: int, dtype: str) -> Work:
+    """As many elements of each of `ranks` GPUs, together on all of them."""
+    grid, lanes = -(-elements // _LINK_BLOCK), _power(ranks)
+    tensors = {
+        "x": Tensor((elements,), dtype, "input"),
+        "others": Tensor((ranks - 1, elements), dtype, "other"),
+        "flags": Tensor((grid, lanes), "int32", "other"),
+        "y": Tensor((ranks, elements), dtype, "output"),
+    }
+
+    def call(a: Mapping[str, Any], cap: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        sizes = {"RANKS": ranks, "PR": lanes, "BLOCK": _LINK_BLOCK, "num_warps": _LINK_WARPS}
+        return (*(a[name] for name in tensors), elements), sizes
+
+    size = elements * _type(dtype).itemsize
+    shape = _shape(elements=elements, ranks=ranks, dtype=dtype)
+    fetched = size * (ranks - 1.0)
+    return Work(
+        "all_gather", shape, grid, ((grid, 0),), tensors, 0.0, (ranks + 1.0) * size, call, fetched=fetched
     )
 
 
