@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,19 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes, why: str) -> None:
         read_trace(tmp_path / "x.et")
     with pytest.raises(SimtError, match="cannot be read"):
         read_trace(tmp_path / "none.et")
+
+
+def test_collectives_are_nodes_of_their_own(tmp_path: Path) -> None:
+    rows = [
+        operator("prefill", 16, "attention output", 1, 3.0),
+        replace(operator("prefill", 16, "all-reduce", 1, 5.0), kernel="all_reduce", nbytes=4096.0),
+        replace(operator("prefill", 16, "scores of all", 1, 5.0), kernel="all_gather", nbytes=5000.0),
+    ]
+    found = Prediction(architecture(TINY), load_spec("h100"), 1, 16, 1, "same", tuple(rows), 4)
+    (tmp_path / "t.et").write_bytes(trace(found))
+    nodes = read_trace(tmp_path / "t.et")
+    assert [node.kind for node in nodes] == ["COMP_NODE", "COMM_COLL_NODE", "COMM_COLL_NODE"]
+    # What each of the four GPUs gives: half of what is read and written; one of five shares.
+    assert nodes[1].attributes == {"is_cpu_op": False, "comm_type": 0, "comm_size": 2048}
+    assert nodes[2].attributes == {"is_cpu_op": False, "comm_type": 2, "comm_size": 1000}
+    assert (nodes[1].start, nodes[1].duration, nodes[1].data) == (3, 5, (1,))

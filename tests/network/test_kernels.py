@@ -13,6 +13,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 import simt  # noqa: E402
 from simt.network import architecture, works  # noqa: E402
+from simt.network.linked import LinkedGpu  # noqa: E402
 from simt.network.operators import operators  # noqa: E402
 
 BF16 = "bfloat16"
@@ -185,3 +186,45 @@ def test_every_launch_of_a_network_runs(gpu: simt.GPU, kind: str, phase: Any, we
     attention = {"prefill": {"prefill_attention"}, "decode": {"decode_attention", "join"}}[phase]
     experts = {"gather", "mix"} if kind == "mixtral" else set()
     assert launched == {"embed", "norm", "product", "rotate", "activate"} | attention | experts
+
+
+def others_get(gpu: LinkedGpu, array: Any, values: Any) -> None:
+    gpu.others.write(array.address, np.ascontiguousarray(values.astype(array.dtype)).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("elements", "ranks", "one_shot"),
+    [
+        (5000, 2, True),
+        (5000, 3, True),
+        (262144 - 8, 4, True),
+        (262144, 4, False),  # 512 KiB: each sums a part
+        (150008, 8, False),  # parts that are not full
+    ],
+)
+def test_all_reduce(elements: int, ranks: int, one_shot: bool) -> None:
+    gpu = LinkedGpu("h100", memory=1 << 30, functional=True)
+    work = works.all_reduce(elements, ranks, "float16")
+    assert (work.tensors["sums"].shape[0] * 2 < elements) == (ranks > 2)
+    random = np.random.default_rng(1)
+    given = random.integers(-9, 9, (ranks, elements)).astype(np.float32)
+    total, arrays = given.sum(0), work.allocate(gpu)
+    arrays["x"].set(given[0].astype(np.float16))
+    others_get(gpu, arrays["others"], given[1:])
+    part = work.tensors["sums"].shape[0]
+    parts = np.pad(total, (0, ranks * part - elements)).reshape(ranks, part)
+    others_get(gpu, arrays["other_sums"], parts[1:] if not one_shot else np.full((ranks - 1, part), 99.0))
+    work.launch(gpu, arrays)
+    assert (arrays["y"].get().astype(np.float32) == total).all()
+    if not one_shot:
+        assert (arrays["sums"].get().astype(np.float32) == parts[0]).all()
+
+
+def test_all_gather() -> None:
+    gpu = LinkedGpu("h100", memory=1 << 30, functional=True)
+    work = works.all_gather(5000, 4, "float16")
+    given, arrays = np.arange(20000).reshape(4, 5000) % 2048, work.allocate(gpu)
+    arrays["x"].set(given[0].astype(np.float16))
+    others_get(gpu, arrays["others"], given[1:])
+    work.launch(gpu, arrays)
+    assert (arrays["y"].get() == given.astype(np.float16)).all()

@@ -87,3 +87,49 @@ def test_experts_share_the_tokens() -> None:
     step = {each.name: each for each in operators(model, "decode", 8, 2048, spec)}
     read = step["experts: gate, up"].work.tensors["w"].nbytes
     assert read == 2 * 8 * 2 * model.inner * model.hidden  # all experts' weights
+
+
+def test_a_share_is_what_one_gpu_has() -> None:
+    model = architecture("llama-3-70b")
+    share = model.share(4)
+    assert (share.heads, share.kv_heads, share.inner, share.hidden) == (16, 2, 7168, 8192)
+    assert 4 * share.layer_matrices == model.layer_matrices
+    # The table of embeddings and the norms are whole on each; of the head, each has a quarter.
+    assert model.other_elements - share.other_elements == 128256 * 8192 * 3 // 4
+    assert 4 * share.cache_bytes(8, 100) == model.cache_bytes(8, 100)
+    assert model.share(1) is model
+    # 8 heads of keys and values on 16 GPUs: each is on two.
+    assert model.share(16).kv_heads == 1 and architecture("llama-3.1-405b").share(16).heads == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "words"),
+    [
+        ("qwen2.5-7b", 8, "28 heads, 4 of keys and values and MLPs of 18,944 cannot be shared by 8 GPUs"),
+        ("llama-3-8b", 3, "cannot be shared by 3 GPUs"),
+        ("llama-3-8b", 17, "tensor_parallel is 17, expected 1 to 16"),
+    ],
+)
+def test_shares_that_are_refused(name: str, ranks: int, words: str) -> None:
+    with pytest.raises(SimtError, match=words):
+        architecture(name).share(ranks)
+
+
+def test_layers_are_added_up_twice_and_scores_gathered() -> None:
+    model, spec = architecture("llama-3-8b"), load_spec("h100")
+    alone, shared = (operators(model.share(n), "decode", 8, 100, spec) for n in (1, 4))
+    assert [one.name for one in shared if one.name not in ("all-reduce", "scores of all")] == [
+        one.name for one in alone
+    ]
+    reduced = [one for one in shared if one.name == "all-reduce"]
+    assert [one.count for one in reduced] == [32, 32]
+    assert dict(reduced[0].work.shape)["elements"] == 8 * 4096
+    names = [one.name for one in shared]
+    assert names[names.index("all-reduce") - 1] == "attention output" and names[-1] == "scores of all"
+    assert names[len(names) - names[::-1].index("all-reduce") - 2] == "down"
+    whole, part = ({one.name: one.work for one in each} for each in (alone, shared))
+    for name in ("qkv", "attention output", "gate, up", "down", "head"):
+        assert part[name].flops == whole[name].flops / 4
+    mixture = operators(architecture("mixtral-8x7b").share(2), "decode", 4, 64, spec)
+    names = [one.name for one in mixture]
+    assert names[names.index("sum of experts") + 1] == "all-reduce"

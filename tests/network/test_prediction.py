@@ -102,6 +102,52 @@ def test_intervals_follow_from_errors_and_what_is_stated() -> None:
     assert LEAST < least["scale model"] < least["parts"]
 
 
+def test_the_link_sets_the_pace_of_an_all_reduce() -> None:
+    """Each of four GPUs reads three quarters of the sum's bytes twice. A small sum waits for a way there and
+    back, and then for another."""
+    facts = {"sm.count": 16, "peer_link.bandwidth": 100_000}
+    large = estimate(
+        works.all_reduce(1 << 22, 4, "bfloat16"),
+        load_spec("h100", facts | {"peer_link.access_latency": 0}),
+        "whole",
+    )
+    least = 2 * 3 / 4 * (8 << 20) / 100e9
+    assert large.limit == "link" and least < large.seconds < 1.05 * least
+    spec = load_spec("h100", facts | {"peer_link.access_latency": 2000})
+    small = estimate(works.all_reduce(4096, 2, "bfloat16"), spec, "whole")
+    far = load_spec(spec, {"peer_link.access_latency": 3000})
+    assert small.seconds > 4e-6 and small.limit == "latency"
+    farther = estimate(works.all_reduce(4096, 2, "bfloat16"), far, "whole")
+    assert farther.seconds - small.seconds == pytest.approx(2e-6, rel=0.02)
+    # Of a sum that is read in parts, both steps wait for both ways.
+    two = [estimate(works.all_reduce(262144, 4, "bfloat16"), each, "whole").seconds for each in (spec, far)]
+    assert 4e-6 <= two[1] - two[0] < 8e-6  # more than two for some of what they read
+
+
+@pytest.mark.slow
+def test_a_model_on_several_gpus(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(TINY))
+    given = [str(tmp_path), "--prefill", "16", "--decode", "2", "--set", "sm.count=4"]
+    found = CliRunner().invoke(app, ["model", *given, "--tensor-parallel", "2", "--json", "-"])
+    assert found.exit_code == 0, found.output
+    data = json.loads(found.stdout)
+    assert data["tensor_parallel"] == 2 and data["model"]["heads"] == 4
+    reduced = [row for row in data["operators"] if row["name"] == "all-reduce"]
+    assert [row["count"] for row in reduced] == [3, 3] * 2
+    two = predict(TINY, "h100", prefill=16, decode=2, set=FEW_SMS, tensor_parallel=2)
+    one = predict(TINY, "h100", prefill=16, decode=2, set=FEW_SMS)
+    assert two.title.endswith("on 2 x h100: batch 1, prefill 16, decode 2") and "Memory of each GPU" in str(
+        two
+    )
+    assert two.memory["cache"] == one.memory["cache"] / 2
+    step = sum(row.time.value for row in two.steps[0])
+    assert two.time_per_token is not None and two.time_per_token.value == pytest.approx(step)
+    each = sum(row.energy.value for row in two.operators if row.energy)
+    assert two.joules is not None and two.joules.value == pytest.approx(2 * each)
+    refused = CliRunner().invoke(app, ["model", *given, "--tensor-parallel", "3"])
+    assert refused.exit_code != 0
+
+
 @pytest.mark.slow
 def test_a_model_is_predicted_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "config.json").write_text(json.dumps(TINY))

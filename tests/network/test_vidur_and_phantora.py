@@ -108,3 +108,24 @@ def test_phantora_finds_its_keys(tmp_path: Path) -> None:
     assert "- **GPU:** h100\n" in (tmp_path / "manifest.md").read_text()
     with pytest.raises(SimtError, match="no linear layers"):
         replace(prediction(), weights="fp8").write_phantora(tmp_path)
+
+
+def test_vidur_finds_the_all_reduces_of_several_gpus(tmp_path: Path) -> None:
+    alone = prediction()
+    alone.write_vidur(tmp_path / "alone")
+    assert not (tmp_path / "alone" / "all_reduce.csv").exists()
+    operators = []
+    for row in alone.operators:
+        operators.append(row)
+        if row.name in ("attention output", "down"):
+            operators.append(replace(row, name="all-reduce", kernel="all_reduce", seconds=1e-6 * row.tokens))
+    several = replace(alone, operators=tuple(operators), tensor_parallel=2)
+    several.write_vidur(tmp_path)
+    rows = read(tmp_path / "all_reduce.csv")
+    # Bytes of the sum, of 16 bits each; Vidur knows a size once.
+    assert [row["size"] for row in rows] == [str(2 * 32 * 4096), str(2 * 4096)]
+    assert float(rows[0]["time_stats.all_reduce.median"]) == pytest.approx(0.032)
+    facts = ("rank", "num_workers", "collective", "devices_per_node", "max_devices_per_node")
+    assert [rows[0][name] for name in facts] == ["0", "2", "all_reduce", "2", "2"]
+    assert {row["num_tensor_parallel_workers"] for row in read(tmp_path / "mlp.csv")} == {"2"}
+    assert read(tmp_path / "mlp.csv")[0]["n_head"] == "32"

@@ -149,9 +149,9 @@ class Architecture:
     ranks: int = 1
 
     def share(self, ranks: int) -> Architecture:
-        """What one of `ranks` GPUs has with tensor parallelism (Shoeybi et al., Megatron-LM, 2019): its heads,
-        its part of each MLP or expert, and its part of the head's vocabulary. Keys and values of fewer heads
-        than GPUs are on several. Norms, routers and the table of embeddings are whole on each.
+        """What one of `ranks` GPUs has with tensor parallelism (Shoeybi et al., Megatron-LM, 2019): its
+        heads, its part of each MLP or expert, and its part of the head's vocabulary. Keys and values of
+        fewer heads than GPUs are on several. Norms, routers and the table of embeddings are whole on each.
 
         Raises SimtError: they cannot be divided so.
         """
@@ -162,8 +162,9 @@ class Architecture:
         kv = self.kv_heads
         if self.heads % ranks or self.inner % (16 * ranks) or (kv % ranks and ranks % kv):
             raise SimtError(
-                f"{self.name}: {self.heads} heads, {kv} of keys and values and MLPs of {self.inner:,} cannot be "
-                f"shared by {ranks} GPUs; expected a divisor of the heads, and MLPs of a multiple of 16 on each"
+                f"{self.name}: {self.heads} heads, {kv} of keys and values and MLPs of {self.inner:,} cannot "
+                f"be shared by {ranks} GPUs; expected a divisor of the heads, and on each MLPs of a multiple "
+                "of 16"
             )
         heads, kv = self.heads // ranks, max(1, kv // ranks)
         return replace(self, heads=heads, kv_heads=kv, inner=self.inner // ranks, ranks=ranks)

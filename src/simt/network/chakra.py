@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .prediction import OperatorTime, Prediction
 
 VERSION = "0.0.4"
-_COMPUTE = 4
-"""Number of COMP_NODE among the types of nodes."""
+_COMPUTE, _COLLECTIVE = 4, 7
+"""Numbers of COMP_NODE and COMM_COLL_NODE among the types of nodes."""
+_COLLECTIVES = {"all_reduce": 0, "all_gather": 2}
+"""Numbers of the schema's collectives, by kernel."""
 
 
 def launches(prediction: Prediction) -> Iterator[tuple[str, float, OperatorTime]]:
@@ -48,22 +50,32 @@ def _in_order(rows: list[OperatorTime]) -> Iterator[OperatorTime]:
 
 
 def trace(prediction: Prediction) -> bytes:
-    """A trace of one rank: a COMP_NODE for each launch, each of which depends on the one before, with its
-    start and duration in whole microseconds (together they take as long as the launches, rounded), `num_ops`
-    (floating-point operations) and `tensor_size` (bytes that it needs at least).
+    """A trace of one rank: a COMP_NODE for each launch, or a COMM_COLL_NODE for a collective of several GPUs,
+    each of which depends on the one before, with its start and duration in whole microseconds (together they
+    take as long as the launches, rounded). A launch has `num_ops` (floating-point operations) and
+    `tensor_size` (bytes that it needs at least), a collective `comm_type` and `comm_size` (bytes that each
+    GPU gives).
     """
     found = [_delimited(_text(1, VERSION))]
     seconds = 0.0
     for number, (name, duration, row) in enumerate(launches(prediction), 1):
         start, end = round(seconds * 1e6), round((seconds + duration) * 1e6)
         seconds += duration
-        node = _number(1, number) + _text(2, name) + _number(3, _COMPUTE)
+        collective = _COLLECTIVES.get(row.kernel)
+        kind = _COMPUTE if collective is None else _COLLECTIVE
+        node = _number(1, number) + _text(2, name) + _number(3, kind)
         if number > 1:
             node += _field(5, _varint(number - 1))
         node += _number(6, start) + _number(7, end - start)
         node += _field(10, _text(1, "is_cpu_op") + _number(27, 0))
-        node += _field(10, _text(1, "num_ops") + _number(9, round(row.flops)))
-        node += _field(10, _text(1, "tensor_size") + _number(13, round(row.nbytes)))
+        if collective is None:
+            node += _field(10, _text(1, "num_ops") + _number(9, round(row.flops)))
+            node += _field(10, _text(1, "tensor_size") + _number(13, round(row.nbytes)))
+        else:
+            node += _field(10, _text(1, "comm_type") + _number(9, collective))
+            # A sum is read and written once; what is gathered is read once and written for each GPU.
+            times = 2 if row.kernel == "all_reduce" else 1 + prediction.tensor_parallel
+            node += _field(10, _text(1, "comm_size") + _number(9, round(row.nbytes / times)))
         found.append(_delimited(node))
     return b"".join(found)
 

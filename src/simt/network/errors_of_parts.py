@@ -18,6 +18,8 @@ LEAST = 0.02
 LOOPS = frozenset(("product", "prefill_attention", "decode_attention"))
 """Kernels with a loop: their parts have fewer passes, those of others fewer CTAs only; a scale model leaves
 waves out of them."""
+LINKED = frozenset(("all_reduce", "all_gather"))
+"""Kernels that fetch from other GPUs."""
 BEYOND = 1.25
 """The half width in multiples of the largest error. The next of n errors is larger than all of them in one
 case of n + 1, and that by about as much as these are above the ones before."""
@@ -27,7 +29,10 @@ Class = tuple[str, str]
 
 def class_of(way: Way, kind: str) -> Class:
     """How it was estimated, and whether the kernel has a loop. On scale models, attention is apart from
-    products: its errors are twice as large."""
+    products: its errors are twice as large. Kernels that wait for a link are apart: its pace is always the
+    same."""
+    if kind in LINKED:
+        return way, "over a link"
     if kind not in LOOPS:
         return way, "without a loop"
     return way, kind if way == "scale model" else "with a loop"

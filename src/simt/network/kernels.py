@@ -349,8 +349,8 @@ def mix(x, places, logits, y, H, E, TOP: tl.constexpr, BLOCK: tl.constexpr, PE: 
 
 @triton.jit
 def _meet(flags, RANKS: tl.constexpr, PR: tl.constexpr):
-    """Tells the CTAs of the other GPUs with this number that this one is here, and waits for an answer of each:
-    as long as until theirs have come. 0; flags are on the other GPUs, PR for each CTA."""
+    """Tells the CTAs of the other GPUs with this number that this one is here, and waits for an answer of
+    each, which takes as long as their own news. 0; flags are on the other GPUs, PR for each CTA."""
     at = tl.arange(0, PR)
     told = tl.atomic_add(flags + at, 0, mask=at < RANKS - 1, sem="acq_rel", scope="sys")
     return tl.max(told, 0)
@@ -371,9 +371,9 @@ def all_reduce(
     BLOCK: tl.constexpr,
     ONE_SHOT: tl.constexpr,
 ):
-    """y: the sum of x and of what the RANKS - 1 other GPUs have, N elements each, in `others`. ONE_SHOT: of all
-    elements. Otherwise of this GPU's PART of them, which it leaves in `sums`; then it fetches the parts of the
-    others, `other_sums`. This is the first GPU."""
+    """y: the sum of x and of what the RANKS - 1 other GPUs have, N elements each, in `others`. ONE_SHOT: of
+    all elements. Otherwise of this GPU's PART of them, which it leaves in `sums`; then it fetches the parts
+    of the others, `other_sums`. This is the first GPU."""
     block = tl.program_id(0)
     at = block * BLOCK + tl.arange(0, BLOCK)
     own = N if ONE_SHOT else tl.minimum(PART, N)

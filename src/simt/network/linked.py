@@ -16,8 +16,8 @@ _FIRST_ADDRESS, _ADDRESSES = 16 << 32, 1 << 40
 
 
 class LinkedGpu(GPU):
-    """A GPU beside others. Only what its own kernels do takes time; what others do meanwhile, who do the same,
-    does not hold them up."""
+    """A GPU beside others. Only what its own kernels do takes time: the others, which do the same meanwhile,
+    do not hold them up."""
 
     def __init__(self, spec: Any, *, memory: int, **options: Any) -> None:
         self._space = _engine.functional.AddressSpace(_FIRST_ADDRESS, _ADDRESSES, 2)

@@ -30,8 +30,8 @@ def operators(
 
     phase: "prefill" computes `length` tokens of each sequence, and the scores of the token that follows;
     "decode" one more token of each, which sees `length` cached ones, itself included. Experts get equally
-    many tokens. model: of several GPUs, the share of one; what they have in part is added up after each layer's
-    attention and MLP, and scores are gathered.
+    many tokens. model: of several GPUs, the share of one; what they have in part is added up after each
+    layer's attention and MLP, and scores are gathered.
     """
     tokens = batch * length if phase == "prefill" else batch
     first = 0 if phase == "prefill" else length - 1

@@ -35,7 +35,8 @@ def predict(
     set: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Prediction:
-    """The time, energy and memory of a transformer on a GPU or on several, from simulated parts of its kernels.
+    """The time, energy and memory of a transformer on one or several GPUs, from simulated parts of its
+    kernels.
 
     Args:
         config: a name of `KNOWN`, a Hugging Face `config.json` or its folder, its content, or an

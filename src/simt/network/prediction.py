@@ -235,8 +235,8 @@ class Prediction:
         link, host = self.spec.peer_link.bandwidth, self.spec.host_link.bandwidth
         way = f"a link of {link / 1000:,.0f} GB/s" if link else f"the host's link, {host / 1000:,.0f} GB/s"
         return (
-            f"Each of {self.tensor_parallel} GPUs reads from the others over {way} in each direction. All are "
-            "taken to be ready at the same time; the link's energy is not included."
+            f"Each of {self.tensor_parallel} GPUs reads from the others over {way} in each direction. All "
+            "are taken to be ready at the same time, and the link's energy is not included."
         )
 
     @property
@@ -307,7 +307,10 @@ class Prediction:
             "model": asdict(self.model) | {"parameters": self.model.parameters},
             "gpu": self.spec.name,
             "specification": self.spec.hash,
-            **{name: getattr(self, name) for name in ("batch", "prefill", "decode", "weights", "tensor_parallel")},
+            **{
+                name: getattr(self, name)
+                for name in ("batch", "prefill", "decode", "weights", "tensor_parallel")
+            },
             **{name.replace(" ", "_"): one and asdict(one) for name, one in self.totals.items()},
             "memory": self.memory | {"capacity": self.capacity, "fits": self.fits},
             "limits": {phase: self.limits(phase) for phase in ("prefill", "decode")},

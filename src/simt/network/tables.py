@@ -37,8 +37,8 @@ _STATISTICS = ("min", "max", "mean", "median", "std")
 
 
 def write_vidur(prediction: Prediction, folder: Path) -> None:
-    """Adds rows to `mlp.csv` and `attention.csv` of a folder, as Vidur's profiler writes them; makes files
-    that are not there.
+    """Adds rows to `mlp.csv` and `attention.csv` of a folder, with several GPUs also to `all_reduce.csv`, as
+    Vidur's profiler writes them; makes files that are not there.
 
     Times are in milliseconds; the least and the largest are the interval's ends, and a standard deviation is
     left out. There is a row of `mlp.csv` for each number of tokens of a pass, one of `attention.csv` for each
@@ -54,6 +54,9 @@ def write_vidur(prediction: Prediction, folder: Path) -> None:
     # Passes of one number of tokens are equal but for their attention.
     _add(folder / "mlp.csv", list({row["num_tokens"]: row for row in mlp}.values()))
     _add(folder / "attention.csv", [row for row in attention if row])
+    reduced = [row for rows in _passes(prediction) for row in _vidur_all_reduces(prediction, rows)]
+    if reduced:
+        _add(folder / "all_reduce.csv", list({row["size"]: row for row in reduced}.values()))
 
 
 def _passes(prediction: Prediction) -> list[list[OperatorTime]]:
@@ -89,8 +92,17 @@ def _vidur_mlp(prediction: Prediction, rows: Sequence[OperatorTime]) -> Row:
         "vocab_size": model.vocabulary,
         "use_gated_mlp": model.gated,
         "num_tokens": prediction.batch * tokens,
-        "num_tensor_parallel_workers": 1,
+        "num_tensor_parallel_workers": prediction.tensor_parallel,
     }
+
+
+def _vidur_all_reduces(prediction: Prediction, rows: Sequence[OperatorTime]) -> list[Row]:
+    ranks = prediction.tensor_parallel
+    facts = {"rank": 0, "num_workers": ranks, "collective": "all_reduce"}
+    facts |= {"devices_per_node": ranks, "max_devices_per_node": ranks}
+    tokens = prediction.prefill if rows[0].phase == "prefill" else 1
+    size = 2 * prediction.batch * tokens * prediction.model.hidden
+    return [_statistics("all_reduce", [row]) | facts | {"size": size} for row in _named(rows, "all-reduce")]
 
 
 def _vidur_attention(prediction: Prediction, rows: Sequence[OperatorTime]) -> Row:
@@ -108,7 +120,7 @@ def _vidur_attention(prediction: Prediction, rows: Sequence[OperatorTime]) -> Ro
         "n_q_head": model.heads,
         "n_kv_head": model.kv_heads,
         "block_size": PAGE,
-        "num_tensor_parallel_workers": 1,
+        "num_tensor_parallel_workers": prediction.tensor_parallel,
         "max_model_len": model.positions,
         "batch_size": prediction.batch,
         "prefill_chunk_size": prediction.prefill if is_prefill else 0,
@@ -133,7 +145,7 @@ def write_phantora(prediction: Prediction, folder: Path) -> None:
 
     Raises SimtError for experts and for weights in fewer bits, and for files with other columns.
     """
-    model = prediction.model
+    model = prediction.model.share(prediction.tensor_parallel)
     if model.experts or prediction.weights != "same":
         raise SimtError(
             f"{model.name}: experts and weights in fewer bits are no linear layers of PyTorch; Phantora's "

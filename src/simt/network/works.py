@@ -50,7 +50,7 @@ _ONE_SHOT = ((2, math.inf), (4, 512 * 1024), (math.inf, 256 * 1024))
 """Most GPUs, and bytes below which they read the whole sum from each other: those of vLLM
 (csrc/custom_all_reduce.cuh)."""
 _LINK_WARPS, _VECTOR = 16, 8
-"""Warps of a CTA that reads from other GPUs (as vLLM's 512 threads), and elements that a thread reads at once."""
+"""Warps of a CTA that reads from other GPUs, as in vLLM, and elements that a thread reads at once."""
 _LINK_BLOCK = 32 * _LINK_WARPS * _VECTOR
 """Elements of such a CTA, of each GPU."""
 
@@ -116,8 +116,8 @@ class Work:
         return sum(ctas * max(1, passes) for ctas, passes in self.steps)
 
     def allocate(self, gpu: GPU, *, unbacked: bool = False) -> dict[str, DeviceArray]:
-        """Its tensors on a GPU, a `LinkedGpu` if there are some on others. Those without values take host memory
-        only where a launch writes to them, and none if unbacked."""
+        """Its tensors on a GPU, a `LinkedGpu` if there are some on others. Those without values take host
+        memory only where a launch writes to them, and none if unbacked."""
         found = {}
         for name, tensor in self.tensors.items():
             if tensor.role == "other":
@@ -475,9 +475,7 @@ def all_reduce(elements: int, ranks: int, dtype: str) -> Work:
     fetched = size * (ranks - 1) * (1.0 if one_shot else 2.0 / ranks)
     shape = _shape(elements=elements, ranks=ranks, dtype=dtype)
     flops = (ranks - 1.0) * (elements if one_shot else part)
-    return Work(
-        "all_reduce", shape, grid, ((grid, 0),), tensors, flops, 2.0 * size, call, fetched=fetched
-    )
+    return Work("all_reduce", shape, grid, ((grid, 0),), tensors, flops, 2.0 * size, call, fetched=fetched)
 
 
 def all_gather(elements: int, ranks: int, dtype: str) -> Work:
