@@ -52,9 +52,9 @@ def main() -> None:
             amount = found.tokens_per_second * (1 / int(row["gpus"]))
         measured = float(row["measured"])
         print(
-            f"{number:2} {row['gpus']} x {row['gpu']} {row['model']:11} {row['batch']:>5} {row['prefill']:>5} "
-            f"{row['decode']:>5} {row['quantity']:26}{measured:9,.4g}{amount.value:9,.4g} "
-            f"({amount.low:,.4g} to {amount.high:,.4g}) {amount.value / measured - 1:+.1%} "
+            f"{number:2} {row['gpus']} x {row['gpu']} {row['model']:11} {row['batch']:>5} "
+            f"{row['prefill']:>5} {row['decode']:>5} {row['quantity']:26}{measured:9,.4g}"
+            f"{amount.value:9,.4g} ({amount.low:,.4g} to {amount.high:,.4g}) {amount.value / measured - 1:+.1%} "
             f"{time.perf_counter() - begin:.0f} s",
             flush=True,
         )
