@@ -6,7 +6,8 @@ Cycles of an SM for a warp: a register-tiled product of seven CTAs that share th
 an A of their own (eight steps of K: 32 LDS.128 of one address for all lanes, 8 LDG of a line, 128 FFMA); a
 tiled product, and a load of a naive one (TITAN V: 66.5 and 2.04, Debdeep23/test1). Bytes that a stream reads
 from the L2. The sample binomialOptions (V100: 1,366,301 cycles, AccelWattch). LIBRARY is another libnvrtc.so:
-CUDA 11.2 and later make machine code, earlier ones PTX, of which the installed ptxas makes code.
+CUDA 11.2 and later make machine code, earlier ones PTX, of which the installed ptxas makes code. And, on 16
+SMs, an iteration of sums over rows and columns of 4,096 elements, as in PolyBench's ATAX, from empty caches.
 """
 
 import argparse
@@ -62,6 +63,16 @@ extern "C" __global__ void stream(const float* a, float* c, int n) {
   float sum = 0;
   for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += gridDim.x * blockDim.x) sum += a[i];
   c[threadIdx.x + blockIdx.x * blockDim.x] = sum;
+}
+"""
+SUMS = """
+extern "C" __global__ void by_rows(const float* a, const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int j = 0; j < n; ++j) y[i] += a[i * 4096 + j] * x[j];
+}
+extern "C" __global__ void by_columns(const float* a, const float* x, float* y, int n) {
+  int j = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int i = 0; i < n; ++i) y[j] += a[i * 4096 + j] * x[i];
 }
 """
 BINOMIAL = """
@@ -144,6 +155,12 @@ def show(settings: dict[str, int], nvrtc: ctypes.CDLL | None) -> None:
     print(f"stream: {(1 << 18) / taken:.1f} B a cycle")
     kernel = compiled(volta, BINOMIAL, nvrtc)["binomial"]
     print(f"binomialOptions: {kernel[13, 128](volta.zeros(13, np.float32), np.int32(2048)).cycles} cycles")
+    gpu = GPU("qv100", set=settings | {"sm.count": 16, "launch.cold_caches": True}, code="sass")
+    module = compiled(gpu, SUMS, nvrtc)
+    a, x, y = (gpu.zeros(size, np.float32) for size in (1 << 24, 4096, 4096))
+    for name in ("by_rows", "by_columns"):
+        taken = beyond(lambda n: module[name][16, 256](a, x, y, np.int32(n)), 128, 384)  # noqa: B023
+        print(f"{name}: {taken / 256:.1f}")
 
 
 if __name__ == "__main__":
