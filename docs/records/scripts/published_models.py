@@ -54,8 +54,8 @@ def main() -> None:
         print(
             f"{number:2} {row['gpus']} x {row['gpu']} {row['model']:11} {row['batch']:>5} "
             f"{row['prefill']:>5} {row['decode']:>5} {row['quantity']:26}{measured:9,.4g}"
-            f"{amount.value:9,.4g} ({amount.low:,.4g} to {amount.high:,.4g}) {amount.value / measured - 1:+.1%} "
-            f"{time.perf_counter() - begin:.0f} s",
+            f"{amount.value:9,.4g} ({amount.low:,.4g} to {amount.high:,.4g}) "
+            f"{amount.value / measured - 1:+.1%} {time.perf_counter() - begin:.0f} s",
             flush=True,
         )
 
