@@ -328,6 +328,14 @@ def test_fewer_rows_do_not_replace_a_fuller_record(
     assert [each.older for each in recorded(*files)] == [0]
 
 
+def test_other_rows_stay_to_the_byte(files: tuple[Path, Path]) -> None:
+    record([replace(OUTCOME, stalls={"wait": 0.992, "membar": 0.0041, "drain": 0.0039})], *files)
+    before = files[0].read_text(encoding="utf-8").splitlines()
+    assert " drain=0.00 membar=0.00," in before[1]
+    record([replace(OUTCOME, row="p n=2")], *files)
+    assert files[0].read_text(encoding="utf-8").splitlines()[:2] == before
+
+
 def test_a_row_that_is_unclear_by_now_is_in_no_mean(files: tuple[Path, Path]) -> None:
     both = [OUTCOME, replace(OUTCOME, row="p n=2", simulated=2000)]
     record(both, *files)

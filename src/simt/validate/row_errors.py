@@ -148,7 +148,7 @@ def record_rows(rows: Iterable[ErrorRow], path: Path = ROWS, not_counted: Iterab
         writer.writerow(_COLUMNS)
         for _, row in sorted(kept.items()):
             x = row.features
-            most = sorted(x.waits.items(), key=lambda wait: (-wait[1], wait[0]))[:_STATES]
+            most = sorted(x.waits.items(), key=lambda wait: (-round(wait[1], 2), wait[0]))[:_STATES]
             waits = " ".join(f"{state}={share:.2f}" for state, share in most)
             run = x.gpu, x.sm_version, x.code, row.suite, row.program, row.row, row.use
             sampled = (row.sampling, f"{row.half_width:.4f}") if row.sampling else ("", "")
