@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -20,7 +21,7 @@ from simt.exec import Finished
 from simt.result import LaunchResult
 from simt.result.sampled import Sampled
 from simt.spec import Spec, available, load_spec
-from simt.validate import page, whole_programs
+from simt.validate import page, row_errors, whole_programs
 from simt.validate.correlation import CYCLES
 from simt.validate.recipes import (
     MeasuredTable,
@@ -37,6 +38,7 @@ from simt.validate.row_errors import error_rows
 from simt.validate.whole_programs import (
     RowOutcome,
     Setting,
+    checked_out,
     clock_settings,
     clocked,
     correlation,
@@ -255,36 +257,154 @@ def test_a_table_of_all_rows() -> None:
     assert frame["stalls"][0] == "long_scoreboard 75 %, wait 25 %"
 
 
-def test_records_are_replaced(tmp_path: Path) -> None:
-    """Each GPU, suite, code and use has one line; a correlation needs three rows."""
-    path = tmp_path / "record.csv"
-    path.write_text("gpu,suite,code,use,rows,mae,median,within_20,pearson,date\n", encoding="utf-8")
-    rows = tmp_path / "rows.csv"
-    rows.write_text(
-        "gpu,sm_version,code,suite,program,row,cycles,instructions,waits,ratio\n", encoding="utf-8"
-    )
-    record([OUTCOME], path, rows)
-    record([replace(OUTCOME, code="sass", simulated=900)], path, rows)
-    record(
-        [replace(OUTCOME, gpu="a100", simulated=1500), replace(OUTCOME, gpu="a100", suite="b")], path, rows
-    )
+ROW_COLUMNS = (
+    "gpu,sm_version,code,suite,program,row,use,cycles,instructions,waits,ratio,"
+    "sampling,half_width,model,commit,date"
+)
+TOGETHER = "gpu,suite,code,use,rows,mae,within_20,date"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """An empty record of rows, and one of suites."""
+    found = tmp_path / "rows.csv", tmp_path / "together.csv"
+    for path, columns in zip(found, (ROW_COLUMNS, TOGETHER), strict=True):
+        path.write_text(f"{columns}\n", encoding="utf-8")
+    return found
+
+
+def test_a_record_is_of_all_rows(files: tuple[Path, Path]) -> None:
+    """Each GPU, code, suite and use has a mean of its own."""
+    record([OUTCOME], *files)
+    record([replace(OUTCOME, code="sass", simulated=900)], *files)
+    record([replace(OUTCOME, gpu="a100", simulated=1500), replace(OUTCOME, gpu="a100", suite="b")], *files)
     many = [replace(OUTCOME, row=f"p n={n}", measured=n, simulated=1.3 * n) for n in (1, 2, 3)]
-    (new,) = record([*many, replace(OUTCOME, row="late", status="limit")], path, rows)
-    assert [(r.gpu, r.suite, r.code, r.rows, r.mae, r.pearson) for r in recorded(path)] == [
-        ("a100", "b", "ptx", 1, 0.1, None),
-        ("a100", "suite", "ptx", 1, 0.5, None),
-        (GPU, "suite", "ptx", 3, 0.3, 1.0),
-        (GPU, "suite", "sass", 1, 0.1, None),
+    held = replace(OUTCOME, row="h n=1", use="held-out", simulated=2000)
+    found = record([*many, held, replace(OUTCOME, row="late", status="limit")], *files)
+    assert found == [each for each in recorded(*files) if (each.gpu, each.code) == (GPU, "ptx")]
+    assert [(r.gpu, r.suite, r.code, r.use, r.rows, round(r.mae, 3)) for r in recorded(*files)] == [
+        ("a100", "b", "ptx", "tuning", 1, 0.1),
+        ("a100", "suite", "ptx", "tuning", 1, 0.5),
+        (GPU, "suite", "ptx", "held-out", 1, 1.0),
+        (GPU, "suite", "ptx", "tuning", 3, 0.3),
+        (GPU, "suite", "sass", "tuning", 1, 0.1),
     ]
-    assert str(new) == f"suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 % ({new.date})"
-    assert {each.gpu for each in recorded()} <= set(available())
-    each = error_rows(rows)
-    assert len(each) == len({(r.features.gpu, r.features.code, r.suite, r.row) for r in each}) == 6
-    (own_code,) = [r for r in each if r.features.code == "sass"]
+    tuning = found[1]
+    assert str(tuning) == f"suite, PTX: 30.0 % over 3 tuning rows, 0 % of them within 20 % ({tuning.first})"
+    (own_code,) = [r for r in error_rows(files[0]) if r.features.code == "sass"]
     assert own_code.ratio == pytest.approx(OUTCOME.measured / 900, abs=1e-4)
     assert own_code.features.waits == {"long_scoreboard": 0.75, "wait": 0.25}
-    record([replace(OUTCOME, code="sass", simulated=OUTCOME.measured)], path, rows)
-    assert [r.ratio for r in error_rows(rows) if r.features.code == "sass"] == [1.0]
+
+
+def test_fewer_rows_do_not_replace_a_fuller_record(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three rows of one model, then one of them again, of the next model: the others stay as they were."""
+    monkeypatch.setattr(row_errors, "MODELS", ((3, ()),))
+    monkeypatch.setattr(whole_programs, "checked_out", lambda: "0ld")
+    record([replace(OUTCOME, row=f"p n={n}", simulated=1000 + 100 * n) for n in (1, 2, 3)], *files)
+    kept = {row.row: row for row in error_rows(files[0])}
+    monkeypatch.setattr(row_errors, "MODELS", ((3, ()), (4, (GPU,))))
+    monkeypatch.setattr(whole_programs, "checked_out", lambda: "new+")
+    (now,) = record([replace(OUTCOME, row="p n=2", simulated=1050)], *files)
+    rows = {row.row: row for row in error_rows(files[0])}
+    assert rows.keys() == kept.keys()
+    assert [rows[name] == kept[name] for name in ("p n=1", "p n=2", "p n=3")] == [True, False, True]
+    assert {(row.model, row.commit, row.is_older) for row in rows.values()} == {
+        (3, "0ld", True),
+        (4, "new+", False),
+    }
+    assert (now.rows, now.older, now.sampled) == (3, 2, 0)
+    assert now.mae == pytest.approx((0.1 + 0.05 + 0.3) / 3, abs=1e-4)
+    assert (
+        f"over 3 tuning rows, 67 % of them within 20 % ({now.first}; 2 of an older model, the other 1: 5.0 %)"
+        in (str(now))
+    )
+    monkeypatch.setattr(row_errors, "MODELS", ((5, ()),))
+    assert f"({now.first}; an older model)" in str(recorded(*files)[0])
+    monkeypatch.setattr(
+        row_errors, "MODELS", ((3, ()), (4, ("a100",)))
+    )  # another GPU's model is none of its own
+    assert [each.older for each in recorded(*files)] == [0]
+
+
+def test_other_rows_stay_to_the_byte(files: tuple[Path, Path]) -> None:
+    record([replace(OUTCOME, stalls={"wait": 0.992, "membar": 0.0041, "drain": 0.0039})], *files)
+    before = files[0].read_text(encoding="utf-8").splitlines()
+    assert " drain=0.00 membar=0.00," in before[1]
+    record([replace(OUTCOME, row="p n=2")], *files)
+    assert files[0].read_text(encoding="utf-8").splitlines()[:2] == before
+
+
+def test_a_row_that_is_unclear_by_now_is_in_no_mean(files: tuple[Path, Path]) -> None:
+    both = [OUTCOME, replace(OUTCOME, row="p n=2", simulated=2000)]
+    record(both, *files)
+    (now,) = record([both[0], replace(both[1], unclear="which sizes?")], *files)
+    assert (now.rows, round(now.mae, 4)) == (1, 0.1)
+    assert len(error_rows(files[0])) == 2
+
+
+def test_sampled_rows_are_recorded_with_their_interval(files: tuple[Path, Path]) -> None:
+    """One without an interval is not, and none replaces a row that the same model simulated whole."""
+    sampled = replace(OUTCOME, sampling="systematic", half_width=0.04, simulated=1200)
+    nothing_left_out = replace(sampled, row="p n=2", half_width=0.0)
+    unstated = replace(sampled, row="p n=3", half_width=math.nan)
+    (now,) = record([sampled, nothing_left_out, unstated], *files)
+    assert [(r.row, r.sampling, r.half_width) for r in error_rows(files[0])] == [
+        ("p n=1", "systematic", 0.04),
+        ("p n=2", "", 0.0),
+    ]
+    assert (now.rows, now.sampled) == (2, 1)
+    assert str(now).endswith(f"({now.first}; 1 sampled)")
+    (now,) = record([OUTCOME], *files)
+    assert (now.rows, now.sampled) == (2, 0)
+    record([sampled], *files)
+    (row, _) = error_rows(files[0])
+    assert (row.sampling, row.ratio) == ("", pytest.approx(OUTCOME.measured / OUTCOME.simulated, abs=1e-4))
+
+
+def test_a_sampled_row_replaces_one_of_an_older_model(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_errors, "MODELS", ((3, ()),))
+    record([OUTCOME], *files)
+    monkeypatch.setattr(row_errors, "MODELS", ((4, ()),))
+    record([replace(OUTCOME, sampling="pkp", half_width=0.04, simulated=1200)], *files)
+    assert [(r.sampling, r.model) for r in error_rows(files[0])] == [("pkp", 4)]
+
+
+def test_a_mean_of_rows_that_are_not_known_stays_until_as_many_are(files: tuple[Path, Path]) -> None:
+    rows, together = files
+    line = f"{GPU},suite,ptx,tuning,2,0.25,0.5,2026-11-25"
+    together.write_text(f"{TOGETHER}\n{line}\n", encoding="utf-8")
+    one, earlier = record([OUTCOME], rows, together)
+    assert (one.rows, one.one_by_one, earlier.rows, earlier.one_by_one) == (1, True, 2, False)
+    assert str(earlier) == (
+        "suite, PTX: 25.0 % over 2 tuning rows, 50 % of them within 20 % "
+        "(2026-11-25; an older model, rows not recorded one by one)"
+    )
+    (both,) = record([replace(OUTCOME, row="p n=2")], rows, together)
+    assert (both.rows, both.one_by_one) == (2, True)
+
+
+def test_the_record_that_is_shipped() -> None:
+    """Each row has what it was measured with; the last model is the last one of the table in docs/records."""
+    rows = error_rows()
+    assert len({row.key for row in rows}) == len(rows)
+    assert {row.features.gpu for row in rows} <= set(available())
+    for row in rows:
+        assert row.commit and row.date and row.use in ("", "tuning", "held-out", "judging"), row
+        assert 0 < row.model <= row_errors.present_model(row.features.gpu), row
+        assert bool(row.sampling) == (row.half_width > 0), row
+    assert {each.gpu for each in recorded()} <= set(available())
+    text = (Path(__file__).parents[2] / "docs" / "records" / "whole-programs.md").read_text(encoding="utf-8")
+    _, _, models = text.partition("| model | date (November 2026) | what it has |\n|---|---|---|\n")
+    last = models.partition("\n\n")[0].splitlines()[-1]
+    assert last.startswith(f"| {max(number for number, _ in row_errors.MODELS)} | ")
+
+
+def test_the_commit_that_is_checked_out() -> None:
+    assert re.fullmatch(r"[0-9a-f]{8}\+?", checked_out())
 
 
 def test_sources_are_where_the_user_has_put_them(tmp_path: Path) -> None:
@@ -529,6 +649,51 @@ def test_the_command_on_a_tiny_program(tmp_path: Path, code: str) -> None:
     again = CliRunner().invoke(app, options, catch_exceptions=False)
     assert again.exit_code == 0
     assert (tmp_path / "out" / "rows.jsonl").read_text(encoding="utf-8") == lines
+
+
+@pytest.fixture
+def sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A command whose rows are one with an interval, one without, and one that was simulated whole."""
+    (tmp_path / f"{GPU}.toml").write_text(
+        TINY.replace('where = { odd = "*" }', 'where = { odd = "5" }'), encoding="utf-8"
+    )
+    (tmp_path / "fill.cu").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "t.csv").write_text("n,odd,ns\n1,,1000\n2,,2000\n3,,3000\n4,5,4000\n", encoding="utf-8")
+    known = Sampled("pkp", "skip", "", 50, 60, 1, 1, 1, 2, half_widths={"cycles": 0.1})
+    whole = replace(known, decision="full", at_cycle=None, half_widths={})
+    ways = {1000: known, 2000: replace(known, half_widths={}), 3000: whole}
+
+    def simulated(row: Row, *_: object) -> tuple[str, Sequence[LaunchResult]]:
+        (one,) = finished((0, int(2 * row.measured)))
+        return (
+            ("done", [replace(one, sampled=ways[int(row.measured)])])
+            if row.measured < 4000
+            else ("limit", [])
+        )
+
+    monkeypatch.setattr(whole_programs, "build", lambda *_: Path("program"))
+    monkeypatch.setattr(whole_programs, "_simulated", simulated)
+    options = ["programs", "--gpu", GPU, "--recipes", str(tmp_path), "--measured", str(tmp_path)]
+    return [*options, "-o", str(tmp_path / "out"), "--set", "clock.core_mhz=1680", "--sample", "pkp"]
+
+
+def test_the_command_says_how_many_rows_are_sampled(
+    sampled: list[str], files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("simt.cli.validate.record", lambda outcomes: record(outcomes, *files))
+    found = CliRunner().invoke(app, [*sampled, "--record"], catch_exceptions=False)
+    assert f"{GPU}, " in found.output and ", 2 of 3 rows sampled\n" in found.output
+    header, own = (
+        line.split() for line in found.output.splitlines() if line.startswith(("suite ", "own   "))
+    )
+    assert own[header.index("sampled")] == "2"
+    assert "own fill n=1: " in found.output and "± 11.9 %" in found.output and "± ? %" in found.output
+    assert "recorded: own, " in found.output and "; 1 sampled)" in found.output
+    assert "not recorded, as pkp states no interval: 1 row\n" in found.output
+    assert [(row.row, row.sampling) for row in error_rows(files[0])] == [
+        ("fill n=1", "pkp"),
+        ("fill n=3", ""),
+    ]
 
 
 def test_rows_of_another_use_are_not_run(tmp_path: Path) -> None:

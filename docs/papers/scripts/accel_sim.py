@@ -1,8 +1,8 @@
 """Accel-Sim (Khairy et al., ISCA 2020): its tables and figures on simt. See papers.py for the arguments.
 
-Machine code is what `simt validate programs --gpu qv100 --code sass --record` has recorded, else that of
-pka.py's full simulations, else what docs/records/whole-programs.md has of an earlier model. Configurations
-are those of a checkout of GPGPU-Sim (SIMT_GPGPUSIM).
+Machine code is what `simt validate programs --gpu qv100 --code sass --record` has recorded of rows that are
+not sampled, else that of pka.py's full simulations, else what docs/records/whole-programs.md has of an
+earlier model. Configurations are those of a checkout of GPGPU-Sim (SIMT_GPGPUSIM).
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def measure_programs(steps: Steps) -> pl.DataFrame:
         name: float(cycles.replace(",", "")) for name, cycles in _RECORDED.findall(RECORD.read_text())
     }
     tables = {label: published(name) for label, name in TABLES.items()}
-    now = {(x.features.code, x.suite, x.row): x.ratio for x in error_rows() if x.features.gpu == "qv100"}
+    whole = [x for x in error_rows() if x.features.gpu == "qv100" and not x.sampling]
+    now = {(x.features.code, x.suite, x.row): x.ratio for x in whole}
     found: Rows = []
     for row in rows():
         recipe = row.recipe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from simt.cli.json_output import Json, write_json
 from simt.cli.tables import print_table
 from simt.errors import ProfileError
 from simt.files import replacing, require_output
-from simt.formatting import percent
+from simt.formatting import percent, plural
 from simt.options import Code, GpuOptions
 from simt.run.interruption import stoppable
 from simt.run.overrides import override_texts
@@ -115,7 +116,11 @@ def programs(
     ] = False,
     record_: Annotated[
         bool,
-        typer.Option("--record", help="Record the errors, for `simt gpus errors` and intervals of times."),
+        typer.Option(
+            "--record",
+            help="Put these rows' errors into the record, for `simt gpus errors` and intervals of times; "
+            "others stay.",
+        ),
     ] = False,
     outliers: Annotated[int, typer.Option(min=0, help="How many of the largest errors to list.")] = 15,
     html: Annotated[Path | None, typer.Option(help="Write the correlator's page.")] = None,
@@ -149,8 +154,6 @@ def programs(
     if vary_clocks and not any(row.measured for row in rows):
         raise ProfileError(f"--vary-clocks: {origin} has counters only, expected times")
     controller = options["controller"]
-    if controller and record_:
-        raise ProfileError("--record is for rows that are simulated whole, without --sample")
     setting = Setting(out, sources, code, limit, overrides, options["threads"], controller=controller)
     found: dict[str, list[RowOutcome]] = {}
     with stoppable():
@@ -159,17 +162,21 @@ def programs(
     outcomes = found["as stated"]
     with replacing(out / f"{spec.name}-{code}-{outcomes[0].use}.parquet") as temporary:
         table(outcomes).write_parquet(temporary)
-    title = f"{spec.name}, {'machine code' if code == 'sass' else 'PTX'}: {origin}"
+    title = f"{spec.name}, {'machine code' if code == 'sass' else 'PTX'}: {origin}{_sampled(outcomes)}"
     console.print(title, highlight=False, soft_wrap=True)
     for clock in dict.fromkeys(row.recipe.table.clock for row in rows):
         if clock and CORE not in overrides:
             console.print(f"core clock {clock}", highlight=False, soft_wrap=True)
     _not_counted(console, outcomes)
     pairs = correlation(outcomes)
-    _show(console, pairs)
+    _show(console, pairs, outcomes)
     if record_:
         for each in record(outcomes):
             console.print(f"recorded: {each}", highlight=False, soft_wrap=True)
+        unstated = [o for o in outcomes if o.counts and math.isnan(o.half_width)]
+        if unstated:
+            text = f"not recorded, as {controller} states no interval: {plural(len(unstated), 'row')}"
+            console.print(text, highlight=False, soft_wrap=True)
     _outliers(console, outcomes, outliers)
     if len(found) > 1:
         _clocks(console, found)
@@ -223,10 +230,17 @@ def _tell(each: RowOutcome) -> None:
 
 def _margin(each: RowOutcome) -> str:
     """Of the error, in points: half of the interval of a sampled row."""
-    if not each.sampling:
+    if not each.is_sampled:
         return ""
     points = 100 * each.half_width * each.simulated / each.measured
     return " ± ?" if math.isnan(points) else f" ± {points:.1f}"
+
+
+def _sampled(outcomes: list[RowOutcome]) -> str:
+    """How many of the rows that count are sampled, if any."""
+    counted = [o for o in outcomes if o.counts]
+    n = sum(o.is_sampled for o in counted)
+    return f", {n} of {plural(len(counted), 'row')} sampled" if n else ""
 
 
 def _not_counted(console: Console, outcomes: list[RowOutcome]) -> None:
@@ -251,14 +265,30 @@ def _not_counted(console: Console, outcomes: list[RowOutcome]) -> None:
         )
 
 
-def _show(console: Console, pairs: Correlation) -> None:
+def _show(console: Console, pairs: Correlation, outcomes: list[RowOutcome]) -> None:
+    """The table of suites. sampled: of the rows of a suite, whatever the counter."""
     agreements = [pairs.agreement(by_suite=True), pairs.agreement()]
-    header = ["suite", "counter", "rows", "MAE", "median", "≤ 20 %", "p90", "worst", "bias", "r", "NRMSE"]
+    sampled = Counter(o.suite for o in outcomes if o.counts and o.is_sampled)
+    header = [
+        "suite",
+        "counter",
+        "rows",
+        "sampled",
+        "MAE",
+        "median",
+        "≤ 20 %",
+        "p90",
+        "worst",
+        "bias",
+        "r",
+        "NRMSE",
+    ]
     rows = [
         [
             row.get("suite", "all"),
             row["counter"],
             f"{row['n']:,}",
+            f"{sampled[row['suite']] if 'suite' in row else sampled.total():,}",
             percent(row["mae"], 1),
             percent(row["median"], 1),
             percent(row["within_20"], 0),

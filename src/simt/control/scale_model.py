@@ -185,7 +185,7 @@ class ScaleModel(Controller):
         projected = {name: exact_from(launch, name) for name in counters}
         unprojected = {}
         halves = {"cycles": sampled.half_widths.get("cycles", 0.0) + more}
-        for name, value in _counters(result).items():
+        for name, value in counters_of(result).items():
             if name in counters:
                 continue
             if is_peak(name):
@@ -257,7 +257,7 @@ def _dram_use(result: LaunchResult, spec: Spec) -> float:
     return SECTOR_BYTES * sectors / (result.cycles * spec.dram_bytes_per_cycle)
 
 
-def _counters(result: LaunchResult) -> Mapping[str, float]:
+def counters_of(result: LaunchResult) -> Mapping[str, float]:
     """By name, as in Interval.counters."""
     found: dict[str, float] = dict(result.engine)
     for level, table in (("l1", result.l1), ("l2", result.l2)):

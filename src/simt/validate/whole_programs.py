@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,8 @@ import simt._engine
 from simt.cuda.nvcc import LEAST_ARCH, command_for
 from simt.cuda.ptxas import can_assemble
 from simt.errors import CompileError, LimitReached, ProfileError, SimtError
-from simt.files import replacing, require_folder
+from simt.files import require_folder
+from simt.formatting import plural
 from simt.options import Code
 from simt.profile import Profile
 from simt.result import LaunchResult, Result
@@ -37,13 +38,21 @@ from simt.sass.disassembler import is_installed
 from simt.spec import Spec, load_spec
 from simt.validate.correlation import CYCLES, Correlation, MeasuredProgram, correlate
 from simt.validate.recipes import OWN, End, Recipe, Row, folder_of
-from simt.validate.row_errors import ROWS, ErrorRow, RunFeatures, record_rows, shares_of_waiting
+from simt.validate.row_errors import (
+    ROWS,
+    ErrorRow,
+    RunFeatures,
+    error_rows,
+    present_model,
+    record_rows,
+    shares_of_waiting,
+)
 
 if TYPE_CHECKING:
     from simt.exec import Finished
 
 RECORD = Path(__file__).with_name("whole_programs.csv")
-"""Errors of the shipped GPUs, as `simt validate programs --record` wrote them."""
+"""Errors of suites whose rows were recorded together, not one by one. Nothing is added to it."""
 CORE = "clock.core_mhz"
 CLOCKS = {"core": (CORE, "clock.interconnect_mhz", "clock.l2_mhz"), "dram": ("clock.dram_mhz",)}
 """Fields of the specification that follow a clock."""
@@ -104,8 +113,13 @@ class RowOutcome:
         """Whether it is part of the means."""
         return self.status == "done" and not self.unclear
 
-    def error_row(self) -> ErrorRow:
-        """What `simt.validate.confidence` keeps of it."""
+    @property
+    def is_sampled(self) -> bool:
+        """Whether something was left out of it: a method may find nothing to leave out."""
+        return bool(self.sampling) and self.half_width != 0
+
+    def error_row(self, commit: str = "") -> ErrorRow:
+        """What is recorded of it."""
         n = max(1, self.launches)
         cycles = self.simulated / (self.compared or n)
         sm_version = load_spec(self.gpu).sm_version
@@ -117,7 +131,11 @@ class RowOutcome:
             self.instructions / n,
             shares_of_waiting(self.stalls),
         )
-        return ErrorRow(features, self.suite, self.program, self.row, self.measured / self.simulated)
+        about = self.suite, self.program, self.row, self.measured / self.simulated, self.use
+        sampled = (self.sampling, self.half_width) if self.is_sampled else ("", 0.0)
+        return ErrorRow(
+            features, *about, *sampled, present_model(self.gpu), commit, time.strftime("%Y-%m-%d")
+        )
 
     def stall_text(self, most: int = 3) -> str:
         """The states in which its warps were most of the time."""
@@ -528,9 +546,12 @@ def table(outcomes: Sequence[RowOutcome]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Error of a GPU's specification over the rows of one suite and use, in one code, as fractions.
+    """Error of a GPU's specification over the recorded rows of one suite and use, in one code, as fractions.
 
-    pearson: None for fewer than three rows. date: when it was recorded.
+    older: how many rows are of an older model. present_mae: of the others; None: there are none.
+    sampled: how many rows are sampled.
+    first, last: dates at which rows were recorded.
+    one_by_one: whether its rows are known, and not only their mean.
     """
 
     gpu: str
@@ -539,66 +560,97 @@ class Recorded:
     use: str
     rows: int
     mae: float
-    median: float
     within_20: float
-    pearson: float | None
-    date: str
+    older: int
+    present_mae: float | None
+    sampled: int
+    first: str
+    last: str
+    one_by_one: bool = True
 
     def __str__(self) -> str:
         code = "PTX" if self.code == "ptx" else "machine code"
-        over = f"{100 * self.mae:.1f} % over {self.rows} {self.use} rows"
-        return f"{self.suite}, {code}: {over}, {100 * self.within_20:.0f} % of them within 20 % ({self.date})"
+        over = f"{100 * self.mae:.1f} % over {plural(self.rows, f'{self.use} row')}"
+        dates = self.first if self.first == self.last else f"{self.first} to {self.last}"
+        about = [dates]
+        if not self.one_by_one:
+            about.append("an older model, rows not recorded one by one")
+        elif self.present_mae is None:
+            about.append("an older model")
+        elif self.older:
+            others = f"the other {self.rows - self.older}: {100 * self.present_mae:.1f} %"
+            about.append(f"{self.older} of an older model, {others}")
+        if self.sampled:
+            about.append(f"{self.sampled} sampled")
+        within = f"{100 * self.within_20:.0f} % of them within 20 %"
+        return f"{self.suite}, {code}: {over}, {within} ({'; '.join(about)})"
 
     @property
     def about(self) -> tuple[str, ...]:
         return self.gpu, self.suite, self.code, self.use
 
 
-def recorded(path: Path = RECORD) -> list[Recorded]:
-    """What is recorded, in the order of the file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Recorded(
-                row["gpu"],
-                row["suite"],
-                row["code"],
-                row["use"],
-                int(row["rows"]),
-                float(row["mae"]),
-                float(row["median"]),
-                float(row["within_20"]),
-                float(row["pearson"]) if row["pearson"] else None,
-                row["date"],
-            )
-            for row in csv.DictReader(file)
-        ]
+def recorded(rows: Path = ROWS, together: Path = RECORD) -> list[Recorded]:
+    """What is recorded, by GPU, suite, code and use: from the rows. Where fewer are recorded than were once
+    recorded together, the mean of these is a line of its own."""
+    by_about: dict[tuple[str, ...], list[ErrorRow]] = {}
+    for row in error_rows(rows):
+        if row.use:
+            about = row.features.gpu, row.suite, row.features.code, row.use
+            by_about.setdefault(about, []).append(row)
+    found = [_recorded(about, of) for about, of in by_about.items()]
+    with together.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            about = line["gpu"], line["suite"], line["code"], line["use"]
+            n, date = int(line["rows"]), line["date"]
+            if n > len(by_about.get(about, ())):
+                errors = float(line["mae"]), float(line["within_20"])
+                found.append(Recorded(*about, n, *errors, n, None, 0, date, date, one_by_one=False))
+    return sorted(found, key=lambda each: (each.about, not each.one_by_one))
 
 
-def record(outcomes: Sequence[RowOutcome], path: Path = RECORD, rows: Path = ROWS) -> list[Recorded]:
-    """Replaces the records of these rows' suites, which are of one GPU, code and use, and of the rows."""
-    first = outcomes[0]
-    record_rows([each.error_row() for each in outcomes if each.counts and each.measured], rows)
-    new = [
-        Recorded(
-            first.gpu,
-            row["suite"],
-            first.code,
-            first.use,
-            row["n"],
-            round(row["mae"], 4),
-            round(row["median"], 4),
-            round(row["within_20"], 4),
-            None if row["pearson"] is None else round(row["pearson"], 4),
-            time.strftime("%Y-%m-%d"),
-        )
-        for row in correlation(outcomes).only([CYCLES]).agreement(by_suite=True).to_dicts()
-    ]
-    kept = [each for each in recorded(path) if each.about not in {one.about for one in new}]
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Recorded)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(each) for each in sorted([*kept, *new], key=lambda each: each.about))
-    return new
+def _recorded(about: tuple[str, ...], rows: Sequence[ErrorRow]) -> Recorded:
+    gpu, suite, code, use = about
+    errors = [abs(row.error) for row in rows]
+    present = [abs(row.error) for row in rows if not row.is_older]
+    dates = sorted(row.date for row in rows)
+    return Recorded(
+        gpu,
+        suite,
+        code,
+        use,
+        len(rows),
+        sum(errors) / len(errors),
+        sum(error <= 0.2 for error in errors) / len(errors),
+        len(errors) - len(present),
+        sum(present) / len(present) if present else None,
+        sum(bool(row.sampling) for row in rows),
+        dates[0],
+        dates[-1],
+    )
+
+
+def record(outcomes: Sequence[RowOutcome], rows: Path = ROWS, together: Path = RECORD) -> list[Recorded]:
+    """Puts the rows that count into the record, each in the place of the same row; all others stay as they
+    are. Sampled rows have to state an interval. Returns what is recorded of these rows' suites by now."""
+    commit, timed = checked_out(), [each for each in outcomes if each.status == "done" and each.measured]
+    new = [each.error_row(commit) for each in timed if each.counts and not math.isnan(each.half_width)]
+    record_rows(new, rows, [each.error_row() for each in timed if each.unclear])
+    abouts = {(row.features.gpu, row.suite, row.features.code, row.use) for row in new}
+    return [each for each in recorded(rows, together) if each.about in abouts]
+
+
+def checked_out() -> str:
+    """The commit of this checkout, with a + if what cycles follow from was changed; empty: no checkout."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    head = subprocess.run(
+        [*git, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=False
+    )
+    if head.returncode:
+        return ""
+    timed = (":/engine", ":/src/simt/spec")
+    changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *timed], check=False).returncode
+    return head.stdout.strip() + ("+" if changed else "")
 
 
 def clock_settings(
