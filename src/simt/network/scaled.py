@@ -4,9 +4,10 @@ A launch of several waves runs on a scale model of the GPU (`simt.control.scale_
 long loop, only the first waves do, twice, with few passes, and of CTAs that make different numbers of passes
 some from everywhere. Of others, parts are simulated: the first waves of their CTAs, with part of their loops.
 A launch of equal CTAs of a long loop takes `start + makespan`, where a CTA with s passes takes `fixed +
-rate s`, and the makespan is that of all CTAs in their order on the places that the GPU has for them. Three launches of
-parts give the three values: one wave with few passes, one wave with more, and two waves with few. A kernel
-without a loop takes `start + rate x CTAs`, from two launches. What is as large as its parts is simulated whole.
+rate s`, and the makespan is that of all CTAs in their order on the places that the GPU has for them. Three
+launches of parts give the three values: one wave with few passes, one wave with more, and two waves with few.
+A kernel without a loop takes `start + rate x CTAs`, from two launches. What is as large as its parts is
+simulated whole.
 """
 
 from __future__ import annotations
