@@ -24,7 +24,8 @@ FEWEST_WAVES = 5
 SCALE = 0.03
 """Relative half width for what a part of the GPU does differently."""
 _UNCERTAIN = 0.5
-"""Of the difference between what CTAs of the part execute and what others do."""
+"""Of the difference between what CTAs of the part execute and what others do, and of a CTA of a part that
+does not run all waves."""
 _EVEN = 0.02
 """Relative difference of CTAs' instructions up to which they are alike."""
 _MUCH_USE = 0.3
@@ -36,6 +37,8 @@ _AGAIN = 1.5
 _LOOKED_AT = 16
 _MANY = 1.5
 """Times `most_waves`: launches with fewer waves run all of them."""
+_ENOUGH = 16
+"""CTAs that differ, of a part that does not run all waves."""
 _RUN, _RUNS = 4, 64
 """Of CTAs that differ: neighbours that the part has at most, and places of the grid that it has them from at
 least. Fewer places have other CTAs than the launch has in the mean."""
@@ -134,7 +137,7 @@ class ScaleModel(Controller):
         source = launch.code.source
         part = scale_model(gpu.spec)
         share = part.sm.count / gpu.spec.sm.count
-        waves = 1.0 if even else _share_of_waves(launch, self.most_waves)
+        waves = 1.0 if even else _share_of_waves(launch, self.most_waves, share)
         ctas, others = _chosen(launch.cta_count, share * waves, even)
         some = source.some_ctas(ctas)
         footprint = _engine.PartFootprint(some, [(source.some_ctas(o.ctas), o.each) for o in others])
@@ -212,6 +215,8 @@ class ScaleModel(Controller):
         assert sampled is not None
         grown = launch.cta_count / found.ctas
         more = SCALE + _UNCERTAIN * found.other_work
+        if found.waves < 1:
+            more += _UNCERTAIN / found.ctas
         counters: dict[str, float] = {
             "ctas": launch.cta_count,
             "ctas_finished": launch.cta_count,
@@ -258,10 +263,12 @@ def _refusal(launch: LaunchView, fewest_waves: int) -> str:
     return ""
 
 
-def _share_of_waves(launch: LaunchView, most: float) -> float:
-    """Of the launch's waves, those that a part runs."""
+def _share_of_waves(launch: LaunchView, most: float, share: float) -> float:
+    """Of the launch's waves, those that a part runs: all, if there are not many more or if it had few
+    CTAs."""
     waves = launch.cta_count / (launch.ctas_per_sm * launch.sm_count)
-    return most / waves if waves >= _MANY * most else 1.0
+    some = most / waves
+    return some if waves >= _MANY * most and launch.cta_count * share * some >= _ENOUGH else 1.0
 
 
 def _is_even(launch: LaunchView) -> bool | None:
