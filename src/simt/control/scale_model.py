@@ -37,7 +37,7 @@ _AGAIN = 1.5
 _LOOKED_AT = 16
 _MANY = 1.5
 """Times `most_waves`: launches with fewer waves run all of them."""
-_ENOUGH = 16
+_ENOUGH = 32
 """CTAs that differ, of a part that does not run all waves."""
 _RUN, _RUNS = 4, 64
 """Of CTAs that differ: neighbours that the part has at most, and places of the grid that it has them from at
