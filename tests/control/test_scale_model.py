@@ -52,11 +52,11 @@ extern "C" __global__ void compute_less_and_less(float *out, int n) {
 }
 extern "C" __global__ void compute_in_steps(float *out, int n, int levels) {
   float x = threadIdx.x;
-  for (int i = n * (levels - blockIdx.x * levels / gridDim.x); i > 0; i--) x = x * 1.5f + 0.5f;
+  for (int i = blockIdx.x * levels / gridDim.x % 3 ? n : 4 * n; i > 0; i--) x = x * 1.5f + 0.5f;
   out[blockIdx.x * blockDim.x + threadIdx.x] = x;
 }
 extern "C" __global__ void read_in_turn(const float *in, int chunks, float *out) {
-  const int words = 16;  // of a thread
+  const int words = 2;  // of a thread
   float sum = 0;
   const float *own = in + (long)(blockIdx.x % chunks) * words * blockDim.x + threadIdx.x;
   for (int i = 0; i < words; i++) sum += own[i * blockDim.x];
@@ -152,7 +152,7 @@ def test_a_part_has_of_ctas_that_differ_what_the_launch_has() -> None:
 
 
 def test_ctas_of_few_lengths_are_in_a_part_in_the_measure_of_the_launch() -> None:
-    """As of causal attention: neighbours are alike, and a part has few CTAs of each length."""
+    """As of attention: neighbours are alike, and a part has few CTAs of each length."""
     ctas, found = 6 * WAVE, []
     for controller in (None, "scale-model"):
         gpu = gpu_with(controller)
@@ -180,15 +180,18 @@ def test_a_part_of_the_waves_is_enough_for_ctas_that_differ() -> None:
 
 
 def test_what_ctas_far_away_read_first_is_in_the_l2() -> None:
-    """Each CTA reads what one comes to read again after more CTAs than a part has: others read it first."""
-    ctas, chunks = 24 * WAVE, 8 * WAVE
+    """What a CTA reads is read again after more CTAs than a part has. Few read the same, so a sample of others
+    does not show all of it."""
+    ctas, chunks = 24 * WAVE, 4 * WAVE
     found = []
     for controller in (None, "scale-model"):
         gpu = gpu_with(controller)
-        array = gpu.empty(chunks * 16 * BLOCK, np.float32, unbacked=True)
+        array = gpu.empty(chunks * 2 * BLOCK, np.float32, unbacked=True)
         found.append(gpu.compile(SOURCE).read_in_turn[ctas, BLOCK](array, chunks, unbacked(gpu, ctas)))
     assert found[1].sampled is not None and found[1].sampled.decision == "predict"
-    assert found[1].engine["dram_reads"] == pytest.approx(found[0].engine["dram_reads"], rel=0.3)
+    whole, part = (launch.engine["dram_reads"] for launch in found)
+    assert whole == chunks * 2 * BLOCK * 4 // 32
+    assert part < 0.6 * whole * ctas / chunks  # of which a part that looks at neighbours reads all
 
 
 def test_few_waves_are_simulated_whole() -> None:
