@@ -180,8 +180,8 @@ def test_a_part_of_the_waves_is_enough_for_ctas_that_differ() -> None:
 
 
 def test_what_ctas_far_away_read_first_is_in_the_l2() -> None:
-    """What a CTA reads is read again after more CTAs than a part has. Few read the same, so a sample of others
-    does not show all of it."""
+    """What a CTA reads is read again after more CTAs than a part has. Few read the same, so a sample of
+    others does not show all of it."""
     ctas, chunks = 24 * WAVE, 4 * WAVE
     found = []
     for controller in (None, "scale-model"):
