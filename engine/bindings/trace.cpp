@@ -303,11 +303,23 @@ void bind_source(nb::module_& m) {
   nb::class_<SomeCtas, InstructionSource>(m, "SomeCtas");
 
   nb::class_<PartFootprint>(m, "PartFootprint")
-      .def(nb::init<InstructionSource&, InstructionSource&, uint32_t>(), "part"_a, "others"_a,
-           "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
-           "What some CTAs of a launch access, and what of it others access, too.")
+      .def(
+          "__init__",
+          [](PartFootprint* self, InstructionSource& part,
+             const std::vector<std::pair<InstructionSource*, double>>& others, uint32_t threads) {
+            std::vector<PartFootprint::Others> some;
+            for (const auto& [source, each] : others) some.push_back({source, each});
+            const nb::gil_scoped_release release;
+            new (self) PartFootprint(part, some, threads);
+          },
+          "part"_a, "others"_a, "threads"_a = 1,
+          "What some CTAs of a launch access, and how much of it others do: some of these, each of which "
+          "stands for so many.")
       .def_prop_ro("lines", [](const PartFootprint& p) { return p.lines().size(); })
-      .def_prop_ro("shared_lines", &PartFootprint::shared)
+      .def_prop_ro("shared_lines", &PartFootprint::shared, "Lines that others access, too.")
+      .def_prop_ro(
+          "lines_of_others", &PartFootprint::of_others,
+          "Lines, of which those that others access count in the measure in which these are the first.")
       .def_prop_ro("leaves_values", &PartFootprint::leaves_values,
                    "Whether CTAs of the part stored to memory that holds values.")
       .def_prop_ro("warp_instructions", &PartFootprint::warp_instructions)

@@ -1,11 +1,12 @@
 """Launches of `simt model` of several waves: each whole, from its parts, and on a scale model.
 
-    python docs/records/scripts/models_waves.py first|second|shapes|unseen [NUMBER ...] > FILE
+    python docs/records/scripts/models_waves.py first|second|shapes|unseen|fresh [NUMBER ...] > FILE
 
 first: launches whose errors may give intervals. second: launches that are looked at once, when the intervals
 are there. shapes: products and attention of Llama-3-8B, for the times of the processor. unseen: layers of
-other models, looked at once after `shapes`. No shape of the first two is of a built-in model. All were drawn,
-and committed, before any of them was run.
+other models, looked at once after `shapes`. fresh: other shapes again, that full detail simulates in about a
+minute each, looked at once after what `unseen` showed. No shape of the first two is of a built-in model. All
+were drawn, and committed, before any of them was run.
 """
 
 import random
@@ -91,8 +92,34 @@ def unseen(seed: int) -> list[Launch]:
     return found
 
 
+def fresh(seed: int) -> list[Launch]:
+    """Attention and a product on each GPU, of 5 to 10 waves: some long enough for few passes, some not."""
+    random_ = random.Random(seed)
+    found: list[Launch] = []
+    for gpu in (SMALL, A100, H100):
+        heads, kv_heads = random_.choice(((12, 2), (14, 2), (24, 8), (40, 8), (48, 8)))
+        dim = 64 if gpu is SMALL else 128
+        length = random_.choice((1152, 1792, 2304))
+        waves = random_.uniform(8, 10) if gpu is SMALL else random_.uniform(5.6, 7)
+        tiles = waves * gpu.sm.count * (2 if dim == 64 else 1)
+        batch = max(1, round(tiles * 128 / (heads * length)))
+        found.append((gpu, works.prefill_attention(batch, length, heads, kv_heads, dim, KIND, gpu)))
+    for gpu in (SMALL, A100, H100):
+        bm, bn, bk = (128, 256, 64) if gpu is H100 else (128, 128, 32)
+        tall = random_.choice((9, 11, 14, 18))
+        wide = round(random_.uniform(5.3, 6.4) * gpu.sm.count * (1 if gpu is H100 else 2) / tall)
+        found.append((gpu, works.product(tall * bm, wide * bn, bk * random_.choice((22, 33, 36)), gpu, KIND)))
+    return found
+
+
 WAYS: tuple[Way, ...] = ("scale model", "parts")
-LISTS = {"first": drawn(5103), "second": drawn(5105), "shapes": SHAPES, "unseen": unseen(5107)}
+LISTS = {
+    "first": drawn(5103),
+    "second": drawn(5105),
+    "shapes": SHAPES,
+    "unseen": unseen(5107),
+    "fresh": fresh(5109),
+}
 
 
 def name_of(work: Work) -> str:

@@ -365,47 +365,54 @@ std::array<uint64_t, 3> Gpu::begin_as_part(const L2Contents& whole, const PartFo
   const auto insert = [&](uint64_t line, uint32_t sectors, bool write, uint32_t partition) {
     if (sectors) memory_->warm({line, static_cast<uint8_t>(sectors), write}, partition);
   };
-  std::vector<uint64_t> shared;
-  for (const auto& [line, access] : footprint.lines())
-    if (access.shared && access.read && !is_of(share, line)) shared.push_back(line);
-  std::ranges::sort(shared);
-  for (const uint64_t line : shared)  // SMs of all partitions read it
-    for (uint32_t p = 0; p < partitions; ++p) insert(line, footprint.lines().at(line).read, false, p);
-  // The oldest of each set first.
-  const uint32_t ways = spec_.l2.slice.ways;
+  // Unmodified lines, and modified ones: the part has its share of both. What its CTAs are the first to
+  // access is of it already, as other lines are of what other CTAs access.
+  std::array<double, 2> all{}, own{}, rest{};
+  std::vector<bool> are_accessed;
+  for (const auto& lines : whole.slices)
+    for (const CacheLine& line : lines) {
+      const size_t kind = line.modified != 0;
+      const auto found = footprint.lines().find(line.tag);
+      are_accessed.push_back(found != footprint.lines().end());
+      ++all[kind];
+      if (are_accessed.back())
+        own[kind] += found->second.share();
+      else
+        ++rest[kind];
+    }
   struct Held {
     size_t age;
     const CacheLine* line;
     uint32_t partition;
+    bool accessed;
   };
-  std::vector<Held> by_age;
-  // Unmodified lines, and modified ones: the part has its share of both. What its CTAs access, and no others,
-  // is of it already, as other lines are of what other CTAs access.
-  std::array<double, 2> all{}, own{}, rest{};
+  std::vector<Held> held;
+  const uint32_t ways = spec_.l2.slice.ways;
+  auto is_accessed = are_accessed.begin();
   for (size_t s = 0; s < whole.slices.size(); ++s) {
     const auto& lines = whole.slices[s];
     const auto partition = static_cast<uint32_t>(s * partitions / whole.slices.size());
-    for (size_t i = 0, begin = 0; i < lines.size(); ++i) {
+    for (size_t i = 0, begin = 0; i < lines.size(); ++i, ++is_accessed) {
       if (lines[i].line / ways != lines[begin].line / ways) begin = i;
-      by_age.push_back({i - begin, &lines[i], partition});
       const size_t kind = lines[i].modified != 0;
-      const auto found = footprint.lines().find(lines[i].tag);
-      const bool accessed = found != footprint.lines().end();
-      ++all[kind];
-      if (accessed && !found->second.shared) ++own[kind];
-      if (!accessed) ++rest[kind];
+      if (*is_accessed || is_of((share * all[kind] - own[kind]) / rest[kind], lines[i].tag))
+        held.push_back({i - begin, &lines[i], partition, *is_accessed});
     }
   }
-  std::ranges::stable_sort(by_age, {}, &Held::age);
-  for (const auto& [age, line, partition] : by_age) {
-    const bool accessed = footprint.lines().contains(line->tag);
-    const size_t kind = line->modified != 0;
-    if (!accessed && !is_of((share * all[kind] - own[kind]) / rest[kind], line->tag)) continue;
+  std::ranges::stable_sort(held, {}, &Held::age);  // the oldest of each set first
+  for (const auto& [age, line, partition, accessed] : held) {
     taken[0] += accessed;
     taken[accessed ? 1 : 2] += line->modified != 0;
     insert(line->tag, line->valid & ~uint32_t{line->modified}, false, partition);
     insert(line->tag, line->modified, true, partition);
   }
+  // They are read while the launch runs, so all that it holds is older.
+  std::vector<uint64_t> of_others;
+  for (const auto& [line, access] : footprint.lines())
+    if (access.read && !is_of(access.share(), line)) of_others.push_back(line);
+  std::ranges::sort(of_others);
+  for (const uint64_t line : of_others)  // SMs of all partitions read it
+    for (uint32_t p = 0; p < partitions; ++p) insert(line, footprint.lines().at(line).read, false, p);
   return taken;
 }
 

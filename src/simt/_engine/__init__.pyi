@@ -356,14 +356,23 @@ class SomeCtas(InstructionSource):
     pass
 
 class PartFootprint:
-    def __init__(self, part: InstructionSource, others: InstructionSource, threads: int = 1) -> None:
-        """What some CTAs of a launch access, and what of it others access, too."""
+    def __init__(self, part: InstructionSource, others: Sequence[tuple[InstructionSource, float]], threads: int = 1) -> None:
+        """
+        What some CTAs of a launch access, and how much of it others do: some of these, each of which stands for so many.
+        """
 
     @property
     def lines(self) -> int: ...
 
     @property
-    def shared_lines(self) -> int: ...
+    def shared_lines(self) -> int:
+        """Lines that others access, too."""
+
+    @property
+    def lines_of_others(self) -> float:
+        """
+        Lines, of which those that others access count in the measure in which these are the first.
+        """
 
     @property
     def leaves_values(self) -> bool:

@@ -24,30 +24,46 @@ FEWEST_WAVES = 5
 SCALE = 0.03
 """Relative half width for what a part of the GPU does differently."""
 _UNCERTAIN = 0.5
-"""Of the difference between what CTAs of the part execute and what others do."""
+"""Of the difference between what CTAs of the part execute and what others do, and of a CTA of a part that
+does not run all waves."""
 _EVEN = 0.02
 """Relative difference of CTAs' instructions up to which they are alike."""
 _MUCH_USE = 0.3
 """Of DRAM's peak, from which its banks matter where they hold what CTAs share."""
-_PACE = 0.5
-"""Of DRAM's peak, from which it sets the pace."""
+_FASTER = 2
+"""DRAM of a part that shows whether its time is that of DRAM."""
 _AGAIN = 1.5
 """Of what a part's CTAs access: reads of DRAM from which its L2 does not keep what they share."""
 _LOOKED_AT = 16
-_RUN = 4
-"""Neighbours that the part has of CTAs that differ."""
+_MANY = 1.5
+"""Times `most_waves`: launches with fewer waves run all of them."""
+_ENOUGH = 32
+"""CTAs that differ, of a part that does not run all waves."""
+_RUN, _RUNS = 4, 64
+"""Of CTAs that differ: neighbours that the part has at most, and places of the grid that it has them from at
+least. Fewer places have other CTAs than the launch has in the mean."""
 _NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class _Others:
+    """CTAs that the part does not have; each stands for so many."""
+
+    ctas: list[int]
+    each: float
 
 
 @dataclass(frozen=True)
 class _Found:
     """What a part of the GPU showed. source: of the launch; its signature names no other as long as it
-    exists. ctas: of the part. other_work: relative difference of its CTAs' instructions to others'."""
+    exists. ctas: of the part. waves: share of the launch's that it ran. other_work: relative difference of
+    its CTAs' instructions to others'."""
 
     source: _engine.InstructionSource
     result: LaunchResult
     ctas: int
     sms: int
+    waves: float
     other_work: float
 
 
@@ -67,6 +83,9 @@ class ScaleModel(Controller):
     method = "scale-model"
     interval = _NO_LIMIT
     fewest_waves: int = FEWEST_WAVES
+    most_waves: float = math.inf
+    """Of CTAs that differ: of a launch that has many more, a part runs so many, and the time grows as the
+    waves."""
 
     def __init__(self, error: float = 0.05, confidence: float = 0.95) -> None:
         self.error = error
@@ -105,24 +124,25 @@ class ScaleModel(Controller):
             return GO_ON
         found, leaves_values = simulated
         self._found = found
-        cycles = found.result.cycles - found.result.launch_latency
-        return Predict(launch_cycles=cycles, executes=leaves_values)
+        cycles = (found.result.cycles - found.result.launch_latency) / found.waves
+        return Predict(launch_cycles=round(cycles), executes=leaves_values)
 
     def _simulated(
         self, launch: LaunchView, gpu: RunningGpu, even: bool, is_known: bool
     ) -> tuple[_Found, bool] | str:
         """What the part of the GPU shows, and whether the launch leaves values; or why it would show
         nothing of the GPU. DRAM is as fast only if what is read of it has as many banks for each byte, and
-        what many SMs read again is read for few by a part."""
+        what many SMs read again is read for few by a part. That matters if faster DRAM makes it faster."""
         assert launch.code is not None
         source = launch.code.source
         part = scale_model(gpu.spec)
         share = part.sm.count / gpu.spec.sm.count
-        ctas, others = _chosen(launch, share, even)
+        waves = 1.0 if even else _share_of_waves(launch, self.most_waves, share)
+        ctas, others = _chosen(launch.cta_count, share * waves, even)
         some = source.some_ctas(ctas)
-        footprint = _engine.PartFootprint(some, source.some_ctas(others))
+        footprint = _engine.PartFootprint(some, [(source.some_ctas(o.ctas), o.each) for o in others])
         gpu.poll()
-        part = with_room(part, gpu.spec, footprint.shared_lines)
+        part = with_room(part, gpu.spec, footprint.lines_of_others)
         engine = new_engine(part.native())
         held = tuple(engine.begin_as_part(gpu.engine, footprint, share))
         leaves_values = footprint.leaves_values or not source.leaves_no_values
@@ -130,13 +150,48 @@ class ScaleModel(Controller):
         key = signature, launch.ctas_per_sm, held, is_known
         if signature and key in self.simulated_:
             return self.simulated_[key], leaves_values
-        if is_known:
-            engine.follow(some, len(ctas))
+        result = self._run(engine, part, launch, gpu, some, is_known)
+        if _may_differ(result, part, gpu.spec, footprint):
+            fast = _with_fast_dram(part)
+            engine = new_engine(fast.native())
+            engine.begin_as_part(gpu.engine, footprint, share)
+            gain = 1 - self._run(engine, fast, launch, gpu, some, is_known).cycles / result.cycles
+            if gain > SCALE:
+                return (
+                    "what its CTAs share is read from DRAM more often, or from fewer banks, on a part of the "
+                    f"GPU, which would be {gain:.0%} faster with DRAM that is twice as fast"
+                )
+        followed = sum(len(some.ctas) for some in others)
+        work = footprint.warp_instructions / len(ctas), footprint.other_warp_instructions / max(1, followed)
+        found = _Found(
+            source,
+            result,
+            len(ctas),
+            part.sm.count,
+            waves,
+            abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
+        )
+        if signature:
+            self.simulated_[key] = found
+        return found, leaves_values
+
+    def _run(
+        self,
+        engine: _engine.Gpu,
+        part: Spec,
+        launch: LaunchView,
+        gpu: RunningGpu,
+        some: _engine.InstructionSource,
+        is_known: bool,
+    ) -> LaunchResult:
+        """Some CTAs of the launch on a part of the GPU."""
         from simt.control.launch import LaunchControl
         from simt.result import Machine
         from simt.run.facts import Facts, launch_result
 
-        facts = Facts(0, launch.id, launch.name, (len(ctas), 1, 1), launch.block, 0, 0, 0)
+        if is_known:
+            engine.follow(some, some.cta_count)
+        facts = Facts(0, launch.id, launch.name, (some.cta_count, 1, 1), launch.block, 0, 0, 0)
         control = LaunchControl(
             Systematic(error=self.error, confidence=self.confidence).start(),
             index=0,
@@ -152,24 +207,7 @@ class ScaleModel(Controller):
         while not engine.run(_NO_LIMIT, [], SLICE_SECONDS):
             gpu.poll()
         (raw,) = engine.finished()
-        machine = Machine.from_spec(part.native())
-        work = footprint.warp_instructions / len(ctas), footprint.other_warp_instructions / len(others)
-        found = _Found(
-            source,
-            control.finish(raw, launch_result(raw, facts, machine)),
-            len(ctas),
-            part.sm.count,
-            abs(math.log(max(1.0, work[0]) / max(1.0, work[1]))),
-        )
-        use = _dram_use(found.result, part)
-        if use > _MUCH_USE and footprint.shared_lines > gpu.spec.l2_lines:
-            return "what its CTAs share is read from DRAM much, as it does not fit into the L2"
-        once = footprint.lines * part.l2.slice.line_bytes / SECTOR_BYTES
-        if use > _PACE and found.result.engine["dram_reads"] > _AGAIN * once:
-            return "a part of the GPU reads again from DRAM what its CTAs share"
-        if signature:
-            self.simulated_[key] = found
-        return found, leaves_values
+        return control.finish(raw, launch_result(raw, facts, Machine.from_spec(part.native())))
 
     def extrapolate(self, launch: LaunchView, now: Interval, cycles: int) -> Projection:
         found = self._found
@@ -177,6 +215,8 @@ class ScaleModel(Controller):
         assert sampled is not None
         grown = launch.cta_count / found.ctas
         more = SCALE + _UNCERTAIN * found.other_work
+        if found.waves < 1:
+            more += _UNCERTAIN / found.ctas
         counters: dict[str, float] = {
             "ctas": launch.cta_count,
             "ctas_finished": launch.cta_count,
@@ -194,7 +234,9 @@ class ScaleModel(Controller):
             counters[name] = value * grown
             projected[name] = f"of the part * {grown:.4g}, as its CTAs"
             halves[name] = sampled.half_widths.get(name, 0.0) + more
-        projected["cycles"] = "of the part"
+        projected["cycles"] = (
+            "of the part" if found.waves == 1 else f"of the part / {found.waves:.4g}, as its waves"
+        )
         return Projection(
             cycles,
             counters,
@@ -221,6 +263,14 @@ def _refusal(launch: LaunchView, fewest_waves: int) -> str:
     return ""
 
 
+def _share_of_waves(launch: LaunchView, most: float, share: float) -> float:
+    """Of the launch's waves, those that a part runs: all, if there are not many more or if it had few
+    CTAs."""
+    waves = launch.cta_count / (launch.ctas_per_sm * launch.sm_count)
+    some = most / waves
+    return some if waves >= _MANY * most and launch.cta_count * share * some >= _ENOUGH else 1.0
+
+
 def _is_even(launch: LaunchView) -> bool | None:
     """Whether CTAs, spread over the grid, execute as many instructions; None if some do not end."""
     assert launch.code is not None
@@ -231,30 +281,56 @@ def _is_even(launch: LaunchView) -> bool | None:
     return bool(of_ctas.max() <= (1 + _EVEN) * of_ctas.min())
 
 
-def _chosen(launch: LaunchView, share: float, even: bool) -> tuple[list[int], list[int]]:
-    """CTAs of the part, and others, of which is seen what they share. Equal CTAs: the first ones, which are
-    neighbours as those of the launch are. Others: runs of neighbours, spread evenly over the grid, so that
-    each wave has its mean; and runs beside and between them."""
-    count, wanted = launch.cta_count, round(launch.cta_count * share)
+def _chosen(count: int, share: float, even: bool) -> tuple[list[int], list[_Others]]:
+    """CTAs of the part, and others, of which is seen what they share with it. Equal CTAs: the first ones,
+    which are neighbours as those of the launch are, and as many spread over the rest. Others: runs of
+    neighbours, spread evenly over the grid, so that each wave has its mean; the CTAs beside them, and as many
+    between."""
+    wanted = round(count * share)
     if even:
-        return list(range(wanted)), list(range(wanted, min(count, 2 * wanted)))
-    runs = -(-wanted // _RUN)
+        rest = count - wanted
+        size = min(wanted, rest)
+        spread = [wanted + int((i + 0.5) * rest / size) for i in range(size)]
+        return list(range(wanted)), _others([], spread, rest)
+    run = max(1, min(_RUN, wanted // _RUNS))
+    runs = -(-wanted // run)
     spacing = count / runs
     some: list[int] = []
-    others: list[int] = []
-    for run in range(runs):
-        between = int(run * spacing)
-        size = min(_RUN, wanted - len(some))
-        first = int((run + 0.5) * spacing) - size // 2
+    beside: list[int] = []
+    between: list[int] = []
+    for number in range(runs):
+        size = min(run, wanted - len(some))
+        first, begin = int((number + 0.5) * spacing) - size // 2, int(number * spacing)
         some += range(first, first + size)
-        others += (*range(between, between + size), *range(first + size, first + 2 * size))
-    return some, others
+        beside += range(first + size, first + 2 * size)
+        between += range(begin, begin + size)
+    taken = set(some)
+    beside = [cta for cta in beside if cta < count and cta not in taken]
+    taken.update(beside)
+    between = [cta for cta in between if cta not in taken]
+    return some, _others(beside, between, count - len(taken))
 
 
-def _dram_use(result: LaunchResult, spec: Spec) -> float:
-    """Of DRAM's peak."""
+def _others(beside: list[int], spread: list[int], count: int) -> list[_Others]:
+    """spread: those that stand for so many."""
+    found = [(beside, 1.0), (spread, count / max(1, len(spread)))]
+    return [_Others(ctas, each) for ctas, each in found if ctas]
+
+
+def _may_differ(result: LaunchResult, part: Spec, whole: Spec, footprint: _engine.PartFootprint) -> bool:
+    """Whether DRAM may be slower on the part than on the GPU: it is used much, and what CTAs share does not
+    fit into the L2, so that there are fewer banks for it, or is read again, which all SMs read together."""
     sectors = result.engine["dram_reads"] + result.engine["dram_writes"]
-    return SECTOR_BYTES * sectors / (result.cycles * spec.dram_bytes_per_cycle)
+    if SECTOR_BYTES * sectors < _MUCH_USE * result.cycles * part.dram_bytes_per_cycle:
+        return False
+    once = footprint.lines * part.l2.slice.line_bytes / SECTOR_BYTES
+    return footprint.shared_lines > whole.l2_lines or result.engine["dram_reads"] > _AGAIN * once
+
+
+def _with_fast_dram(part: Spec) -> Spec:
+    from simt.spec import load_spec
+
+    return load_spec(part, {"clock.dram_mhz": _FASTER * part.clock.dram_mhz})
 
 
 def counters_of(result: LaunchResult) -> Mapping[str, float]:

@@ -801,7 +801,7 @@ def _leaves_nothing(source: _engine.InstructionSource) -> bool:
     if count <= _LOOKED_AT or source.order_matters or source.cluster_size > 1 or not source.leaves_no_values:
         return False
     some = source.some_ctas([i * count // _LOOKED_AT for i in range(_LOOKED_AT)])
-    return not _engine.PartFootprint(some, source.some_ctas([0])).leaves_values
+    return not _engine.PartFootprint(some, []).leaves_values
 
 
 def _parts(source: _engine.InstructionSource, cooperative: bool) -> Iterator[tuple[int, int]]:

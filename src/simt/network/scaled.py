@@ -1,12 +1,13 @@
 """The time and energy of a launch, from what is simulated of it.
 
-A launch of several waves runs on a scale model of the GPU (`simt.control.scale_model`); if its loop is long,
-only its first waves do, twice, with few passes. Of others, parts are
-simulated: the first waves of their CTAs, with part of their loops. A launch of equal CTAs of a long loop
-takes `start + makespan`, where a CTA with s passes takes `fixed + rate s`, and the makespan is that of all
-CTAs in their order on the places that the GPU has for them. Three launches of parts give the three values:
-one wave with few passes, one wave with more, and two waves with few. A kernel without a loop takes `start +
-rate x CTAs`, from two launches. What is as large as its parts is simulated whole.
+A launch of several waves runs on a scale model of the GPU (`simt.control.scale_model`); of equal CTAs with a
+long loop, only the first waves do, twice, with few passes, and of CTAs that make different numbers of passes
+some from everywhere. Of others, parts are simulated: the first waves of their CTAs, with part of their loops.
+A launch of equal CTAs of a long loop takes `start + makespan`, where a CTA with s passes takes `fixed +
+rate s`, and the makespan is that of all CTAs in their order on the places that the GPU has for them. Three
+launches of parts give the three values: one wave with few passes, one wave with more, and two waves with few.
+A kernel without a loop takes `start + rate x CTAs`, from two launches. What is as large as its parts is
+simulated whole.
 """
 
 from __future__ import annotations
@@ -47,9 +48,11 @@ _ERROR, _PLAIN_ERROR = 0.05, 0.01
 time there, and often wait for DRAM, whose write-backs differ from wave to wave."""
 _ALL = 1e-9
 """Error at which systematic sampling leaves nothing out."""
-_MODEL_WAVES = 4, 5
-"""Least and most waves of the parts of a launch on a scale model. The first wave of an H100 is up to a tenth
-faster than later ones."""
+_MODEL_WAVES = 5
+"""Of the parts of a launch of equal CTAs on a scale model. The first wave of an H100 is up to a tenth faster
+than later ones."""
+_UNEQUAL_WAVES = 4
+"""Of CTAs that make different numbers of passes."""
 _FROM = 1.3
 """A launch is simulated whole if its CTAs make less than this many times the passes that its parts would
 make."""
@@ -248,8 +251,7 @@ def _measured(work: Work, spec: Spec, way: Way | None) -> _Measured:
     if way is None:
         found = _by_waves(work, spec)
     elif way == "scale model":
-        error = _ERROR if work.has_loop else _PLAIN_ERROR
-        found = _Simulated(work, spec, _OnlyScaleModel(error)).on_scale_model()
+        found = _Simulated(work, spec, _controller(work)).on_scale_model()
     else:
         found = _Simulated(work, spec).measured(way == "whole")
     write_whole(path, json.dumps(asdict(found)).encode())
@@ -281,6 +283,16 @@ class _OnlyScaleModel(ScaleModel):
         if decision is GO_ON and launch.cta_count > 1:
             raise _NoScaleModel(self.why_full)
         return replace(decision, keeps_l2=True) if isinstance(decision, Predict) else decision
+
+
+def _controller(work: Work) -> _OnlyScaleModel:
+    if not work.has_loop:
+        return _OnlyScaleModel(_PLAIN_ERROR)
+    if len(work.steps) == 1:
+        return _OnlyScaleModel(_ERROR)
+    found = _OnlyScaleModel(_ALL)  # waves of CTAs that differ do not tell what one between them takes
+    found.most_waves = _UNEQUAL_WAVES
+    return found
 
 
 class _Simulated:
@@ -381,9 +393,7 @@ class _Simulated:
         work = self._work
         if work.on_model is None or sum(work.on_model) * _FROM > work.steps[0][1]:
             return []
-        few, more = work.on_model
-        waves = min(_MODEL_WAVES[1], _reaching(work, more) // slots)
-        return [(waves * slots, few), (waves * slots, more)] if waves >= _MODEL_WAVES[0] else []
+        return [(_MODEL_WAVES * slots, passes) for passes in work.on_model]
 
     def _part(self, ctas: int, passes: int | None) -> tuple[LaunchResult, _Part]:
         from simt.explain.bounds import bounds

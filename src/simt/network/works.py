@@ -246,7 +246,7 @@ def prefill_attention(
     shape = _shape(batch=batch, length=length, heads=heads, kv_heads=kv_heads, dim=dim, dtype=dtype)
     moved = sum(t.nbytes for t in tensors.values())
     grid = batch * heads * tiles
-    return Work("prefill_attention", shape, grid, steps, tensors, flops, moved, call, on_model=(4, 12))
+    return Work("prefill_attention", shape, grid, steps, tensors, flops, moved, call)
 
 
 def decode_attention(

@@ -42,15 +42,13 @@ def scale_model(spec: Spec) -> Spec:
     raise refused
 
 
-def with_room(part: Spec, whole: Spec, shared_lines: int) -> Spec:
-    """A part whose L2 has room for so many lines that all parts share, as the whole L2 has, beside its share
-    of the rest."""
+def with_room(part: Spec, whole: Spec, lines: float) -> Spec:
+    """A part whose L2 has room for so many lines that other parts bring, beside its share."""
     from simt.spec import load_spec
 
-    share = part.l2_lines / whole.l2_lines
-    shared = min(shared_lines * whole.l2.partitions, whole.l2_lines)  # each partition has a copy of them
-    lines = share * (whole.l2_lines - shared) + shared
-    ways = round(part.l2.slice.ways * lines / part.l2_lines)
+    more = lines * whole.l2.partitions  # each partition has a copy of them
+    wanted = min(part.l2_lines + more, whole.l2_lines)
+    ways = round(part.l2.slice.ways * wanted / part.l2_lines)
     return part if ways <= part.l2.slice.ways else load_spec(part, {"l2.slice.ways": ways})
 
 
