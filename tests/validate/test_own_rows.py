@@ -161,6 +161,10 @@ def test_the_command_on_a_toml_file(tmp_path: Path) -> None:
         (["--rows", "rows.csv", "--use", "judging"], "--use judging: chooses among rows of recipes"),
         (["--rows", "rows.csv", "--record"], "--record is for a shipped GPU"),
         (["--record"], "--record is for a shipped GPU"),
+        (
+            ["--gpu", "a100", "--record", "--set", "clock.core_mhz=1000", "--set", "sm.count=4"],
+            "at any clock; found --set sm.count",
+        ),
         (["--rows", "rows.csv", "--only", "zzz"], "rows.csv: no row of this suite and name"),
         (["--rows", "counted.csv", "--vary-clocks"], "counted.csv has counters only, expected times"),
         (["--recipes", "."], "mine.toml: no schema"),

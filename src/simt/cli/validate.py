@@ -142,6 +142,8 @@ def programs(
     code = code or recommended_code(spec)
     if record_ and (rows_file is not None or recipes.suffix or shipped_name(gpu) is None):
         raise ProfileError("--record is for a shipped GPU with its own recipes")
+    if record_ and (changed := [key for key in overrides if not key.startswith("clock.")]):
+        raise ProfileError(f"--record is for a GPU as shipped, at any clock; found --set {changed[0]}")
     if rows_file is None:
         origin = f"{use or 'tuning'} rows of {recipes}"
         rows = _rows(gpu, suite, only, use or "tuning", recipes, measured, sources, every)
