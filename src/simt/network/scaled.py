@@ -493,7 +493,7 @@ def _engine_hash() -> str:
     from simt.spec import scale_model as part
 
     found = hashlib.sha256(triton.__version__.encode())
-    own = (Path(__file__).with_name(f"{name}.py") for name in ("kernels", "works", "scaled"))
+    own = (Path(__file__).with_name(f"{name}.py") for name in ("kernels", "works", "linked", "scaled"))
     others = (Path(str(module.__file__)) for module in (_engine, controller, systematic, projection, part))
     for path in (*others, *own):
         found.update(path.read_bytes())
