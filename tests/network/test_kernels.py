@@ -220,6 +220,12 @@ def test_all_reduce(elements: int, ranks: int, one_shot: bool) -> None:
         assert (arrays["sums"].get().astype(np.float32) == parts[0]).all()
 
 
+def test_other_gpus_without_room() -> None:
+    gpu = LinkedGpu("h100", memory=1 << 20, functional=True)
+    with pytest.raises(simt.SimtError, match=r"others: 2,097,152 bytes, but other GPUs have 1,048,576 left"):
+        gpu.empty_on_others((1 << 20,), np.float16, "others")
+
+
 def test_all_gather() -> None:
     gpu = LinkedGpu("h100", memory=1 << 30, functional=True)
     work = works.all_gather(5000, 4, "float16")

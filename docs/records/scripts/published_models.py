@@ -12,24 +12,22 @@ from __future__ import annotations
 import csv
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from simt.network import predict
+from simt.network import Architecture, predict
 
 ROWS = Path(__file__).with_suffix(".csv")
-_SIZES = (
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-)
+_LLAMA = Architecture("llama-2-7b", 4096, 11008, 32, 32, 32, 128, 32000, 1 << 20, False, "float16")
 _MODELS = {
-    "llama-2-7b": (4096, 11008, 32, 32, 32),
-    "llama-33b": (6656, 17920, 60, 52, 52),
-    "llama-2-70b": (8192, 28672, 80, 64, 8),
+    "llama-2-7b": _LLAMA,
+    "llama-33b": replace(
+        _LLAMA, name="llama-33b", hidden=6656, inner=17920, layers=60, heads=52, kv_heads=52
+    ),
+    "llama-2-70b": replace(
+        _LLAMA, name="llama-2-70b", hidden=8192, inner=28672, layers=80, heads=64, kv_heads=8
+    ),
 }
-_REST = {"model_type": "llama", "hidden_act": "silu", "torch_dtype": "float16", "vocab_size": 32000}
 
 
 def main() -> None:
@@ -41,9 +39,8 @@ def main() -> None:
         if not first <= number <= last:
             continue
         begin = time.perf_counter()
-        config = _REST | dict(zip(_SIZES, _MODELS[row["model"]], strict=True))
         sizes = {name: int(row[name]) for name in ("batch", "prefill", "decode")}
-        found = predict(config, row["gpu"], tensor_parallel=int(row["gpus"]), **sizes)
+        found = predict(_MODELS[row["model"]], row["gpu"], tensor_parallel=int(row["gpus"]), **sizes)
         if row["quantity"] == "first token ms":
             amount = found.time_to_first_token * 1e3
         elif row["quantity"] == "seconds":

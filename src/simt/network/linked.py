@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from simt import _engine
+from simt.errors import LaunchError
 from simt.gpu import GPU
 from simt.gpu.array import DeviceArray
 
@@ -26,11 +28,15 @@ class LinkedGpu(GPU):
         self.others = _engine.functional.DeviceMemory(memory, self._space, 1)
 
     def empty_on_others(self, shape: tuple[int, ...], dtype: npt.DTypeLike, name: str = "") -> DeviceArray:
-        """An array of zeros in the memory of the others, `others`; it lives as long as they do."""
-        array = DeviceArray(self, 0, shape, dtype, self.others)
-        array.address = self.others.allocate(max(1, math.prod(shape) * array.itemsize), name)
-        self.others.open(array.address, 1)
-        return array
+        """An array of zeros in the memory of the others, `others`; it lives as long as they do. Raises
+        LaunchError if they have no room."""
+        nbytes = max(1, math.prod(shape) * np.dtype(dtype).itemsize)
+        address = self.others.allocate(nbytes, name)
+        if not address:
+            left = self.others.capacity - self.others.used
+            raise LaunchError(f"{name or 'an array'}: {nbytes:,} bytes, but other GPUs have {left:,} left")
+        self.others.open(address, 1)
+        return DeviceArray(self, address, shape, dtype, self.others)
 
     def _device_memory(self, capacity: int) -> _engine.functional.DeviceMemory:
         return _engine.functional.DeviceMemory(capacity, self._space, 0, self.exact_bounds)
