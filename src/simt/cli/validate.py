@@ -24,6 +24,7 @@ from simt.spec.files import shipped_name
 from simt.validate import Correlation, page
 from simt.validate.correlation import CYCLES
 from simt.validate.own_rows import read_own_rows
+from simt.validate.profilers import Profiler
 from simt.validate.recipes import Row, Use, read_recipes, rows_of
 from simt.validate.whole_programs import (
     CORE,
@@ -75,6 +76,12 @@ def programs(
             metavar="FILE",
             help="A CSV file of your own in place of recipes: program, arguments, and ns, us, ms, s, cycles "
             "or counters (docs/whole-programs.md).",
+        ),
+    ] = None,
+    profiler: Annotated[
+        Profiler | None,
+        typer.Option(
+            help="What has measured the rows of your own: sets its conditions, such as cold caches."
         ),
     ] = None,
     code: Annotated[
@@ -144,11 +151,15 @@ def programs(
         raise ProfileError("--record is for a shipped GPU with its own recipes")
     if record_ and (changed := [key for key in overrides if not key.startswith("clock.")]):
         raise ProfileError(f"--record is for a GPU as shipped, at any clock; found --set {changed[0]}")
+    if profiler is not None and rows_file is None:
+        raise ProfileError(
+            f"--profiler {profiler}: recipes say what has measured their rows; expected with --rows"
+        )
     if rows_file is None:
         origin = f"{use or 'tuning'} rows of {recipes}"
         rows = _rows(gpu, suite, only, use or "tuning", recipes, measured, sources, every)
     elif use is None:
-        origin, rows = str(rows_file), _of(read_own_rows(rows_file, gpu), suite, only, every)
+        origin, rows = str(rows_file), _of(read_own_rows(rows_file, gpu, profiler), suite, only, every)
     else:
         raise ProfileError(f"--use {use}: chooses among rows of recipes, expected without --rows")
     if not rows:

@@ -16,6 +16,7 @@ from simt.errors import ProfileError
 from simt.hints import did_you_mean
 from simt.result.counters import COUNTERS
 from simt.validate.correlation import CYCLES
+from simt.validate.profilers import Profiler
 from simt.validate.recipes import (
     NANOSECONDS,
     OWN,
@@ -48,7 +49,7 @@ class OwnRow(Row):
         return list(self.given)
 
 
-def read_own_rows(path: str | os.PathLike[str], gpu: str) -> list[Row]:
+def read_own_rows(path: str | os.PathLike[str], gpu: str, profiler: Profiler | None = None) -> list[Row]:
     """The rows of a CSV file, in its order.
 
     Its columns: `program`, a `.cu` file, a Python file with `run(gpu, *arguments)`, or a compiled program,
@@ -56,7 +57,8 @@ def read_own_rows(path: str | os.PathLike[str], gpu: str) -> list[Row]:
     (`.sum`), or both, of which cells may be empty. If need be: `arguments`, `flags` of nvcc, `time`, `warm`
     (see `Recipe`). Lines that begin with # are comments.
 
-    gpu: on which the programs run: a shipped GPU, or the path of a TOML file.
+    gpu: on which the programs run: a shipped GPU, or the path of a TOML file. profiler: what has measured
+    them, whose conditions (`simt.validate.profilers`) the rows get.
 
     Raises:
         ProfileError: names the file, the line, and what is wrong there.
@@ -66,7 +68,10 @@ def read_own_rows(path: str | os.PathLike[str], gpu: str) -> list[Row]:
     for place, fields in read_table(table):
         unit, counters = _columns(place, fields)
         options = {key: fields.get(key, "").strip() for key in ("program", "flags", "time", "warm")}
-        recipe = recipes.setdefault(tuple(options.values()), _recipe(place, table, gpu, unit, options))
+        recipe = recipes.setdefault(
+            tuple(options.values()),
+            _recipe(place, table, gpu, MeasuredTable(table.name, unit, unit, profiler=profiler), options),
+        )
         measured = {name: _counted(place, name, fields[name]) for name in counters if fields[name].strip()}
         time = fields.get(unit, "").strip()
         if not time and not measured:
@@ -109,7 +114,7 @@ def _columns(place: str, fields: Mapping[str, str]) -> tuple[str, list[str]]:
     return (units or [""])[0], counters
 
 
-def _recipe(place: str, table: Path, gpu: str, unit: str, options: Mapping[str, str]) -> Recipe:
+def _recipe(place: str, table: Path, gpu: str, measured: MeasuredTable, options: Mapping[str, str]) -> Recipe:
     program = Path(options["program"])
     file = table.parent / program
     if not options["program"] or not file.is_file():
@@ -130,12 +135,13 @@ def _recipe(place: str, table: Path, gpu: str, unit: str, options: Mapping[str, 
         program=program.name,
         use="own",
         source=RecipeSource(OWN, "", ""),
-        table=MeasuredTable(table.name, unit, unit),
+        table=measured,
         files=(options["program"],),
         where={},
         flags=tuple(_words(place, "flags", options["flags"])),
         time=time,  # type: ignore[arg-type]
         warm=int(warm),
+        set=measured.conditions(gpu),
         place=table.parent,
     )
     if recipe.is_compiled and not os.access(file, os.X_OK):

@@ -21,7 +21,9 @@ from simt.errors import ProfileError
 from simt.files import parse_toml, require_regular
 from simt.hints import did_you_mean
 from simt.names import listed
+from simt.spec import load_spec
 from simt.spec.files import shipped_name
+from simt.validate.profilers import Profiler, conditions
 from simt.validate.published import published_path
 
 SCHEMA = "simt.programs/1"
@@ -95,6 +97,7 @@ class MeasuredTable:
     value, unit: its column of times, in ns, us, ms or s, or of cycles.
     counters: for each counter of simt, the columns of which it is the sum.
     clock: of the card when it was measured; None: that of the specification.
+    profiler: what its cycles and counters were counted with; None: no profiler.
     """
 
     file: str
@@ -103,6 +106,11 @@ class MeasuredTable:
     counters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source: RecipeSource | None = None
     clock: RecipeClock | None = None
+    profiler: Profiler | None = None
+
+    def conditions(self, gpu: str) -> dict[str, Any]:
+        """Of its measurement on this GPU, as values of the specification."""
+        return conditions(self.profiler, load_spec(gpu).sm_version) if self.profiler else {}
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,8 @@ class Recipe:
         loop; "last", the duration of the last timed launch; "difference", that without the duration of the
         launch before it, where `offset` takes away what each launch takes.
     offset: what the measured values contain besides, in the unit of the table; it is subtracted.
-    set: values of the specification for the conditions of the measurement, such as an L2 that was emptied.
+    set: values of the specification for the conditions of the measurement: those of the table's profiler,
+        and others, such as the clock of the memory.
     launches: how many kernels it launches, where that is known; a run with another number is refused.
     timed: launches (from 1) that are timed, the others are only executed; empty: all.
     unclear: why it is not certain that this is what was measured; such rows are shown but not counted.
@@ -251,6 +260,7 @@ def read_recipes(place: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             {key: part.part("counters").texts(key) for key in part.part("counters").data},
             sources[part.choice("source", sources)] if "source" in part.data else None,
             _clock((part if "clock" in part.data else top).part("clock")),
+            part.choice("profiler", get_args(Profiler)) if "profiler" in part.data else None,  # type: ignore[arg-type]
         )
         for name, part in top.sections("tables").items()
     }
@@ -279,7 +289,7 @@ def read_recipes(place: str | os.PathLike[str], gpu: str) -> list[Recipe]:
             time=part.choice("time", get_args(Time), "kernels"),  # type: ignore[arg-type]
             warm=part.number("warm"),
             offset=part.positive("offset") if "offset" in part.data else 0.0,
-            set=part.part("set").scalars(),
+            set=tables[table].conditions(gpu) | part.part("set").scalars(),
             launches=part.number("launches"),
             timed=part.numbers("timed"),
             unclear=part.text("unclear", ""),
