@@ -12,8 +12,8 @@ Profiler = Literal["nsight-compute", "nvprof"]
 _NSIGHT_STARTS = {75: 1200, 80: 2150, 86: 1700}
 """Core cycles of a launch in which no SM is active, by compute capability. [R] outputs of Nsight Compute,
 whose sources published/nsight-compute-outputs.csv names: Elapsed Cycles less SM Active Cycles where all SMs
-are active or one is: 1,186 to 1,254 on Turing at 585 and 1,030 MHz, 2,158 to 2,222 on an A100 at 765 and 1,120,
-1,706 to 1,741 on GA104 and GA106."""
+are active or one is. 1,186 to 1,254 on Turing at 585 and 1,030 MHz, 2,158 to 2,222 on an A100 at 765 and
+1,120, 1,706 to 1,741 on GA104 and GA106."""
 _NVPROF_START = 5000
 """Core cycles: [P] Accel-Sim's microbenchmark of a V100; assumed for all GPUs."""
 
