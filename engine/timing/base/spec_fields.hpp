@@ -313,6 +313,8 @@ inline constexpr Range sets{0, limits::number, true};
         "Of loads that bypass the L1, until they leave for the interconnect.") \
   FIELD(bool, flush_at_kernel_end, "", ranges::none, "The L1 is invalidated at the end of each kernel.") \
   FIELD(bool, invalidate_at_membar, "", ranges::none, "A memory barrier of GPU scope invalidates the L1.") \
+  FIELD(bool, misses_in_order, "", (ranges::none.unless_given(0)), \
+        "Loads that miss write their registers in the order of their first misses; hits do not wait.") \
   FIELD(bool, perfect, "", (ranges::none.unless_given(0)), \
         "Every load and asynchronous copy hits, but for bulk copies: what memory behind the L1 costs.")
 

@@ -28,7 +28,9 @@ struct alignas(64) InFlight {
   uint16_t slot = 0;                      ///< launch slot
   uint16_t further_lines = 0;             ///< of a load that hits the L1: lines but for the first
   MemorySpace space = MemorySpace::None;  ///< after resolving generic addresses
-  bool counts_as_store = false;           ///< a reduction that the warp's end waits for, as for a store
+  bool counts_as_store : 1 = false;       ///< a reduction that the warp's end waits for, as for a store
+  bool has_turn : 1 = false;              ///< a load that missed, and waits for those that did before
+  bool data_there : 1 = false;            ///< all data of such a load
 };
 static_assert(sizeof(InFlight) == 64);
 

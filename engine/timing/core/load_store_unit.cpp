@@ -170,6 +170,13 @@ bool LoadStoreUnit::send_fetch(uint64_t line, uint32_t line_bytes, AccessKind ki
 }
 
 void LoadStoreUnit::complete(uint32_t in_flight) {
+  if (!pool_[in_flight].has_turn) return write_registers(in_flight);
+  pool_[in_flight].data_there = true;
+  for (; !missed_.empty() && pool_[missed_.front()].data_there; missed_.pop_front())
+    write_registers(missed_.front());
+}
+
+void LoadStoreUnit::write_registers(uint32_t in_flight) {
   InFlight& instruction = pool_[in_flight];
   const uint32_t w = instruction.warp;
   const Operation operation = instruction.instruction->fixed.operation;
@@ -374,7 +381,13 @@ bool LoadStoreUnit::look_up(Cycle now) {
     } else if (outcome == CacheOutcome::Hit) {
       finish_transaction(entry.in_flight, 0, now);
     } else {
-      pool_[entry.in_flight].further_lines = 0;  // data that come from the L2 arrive one after the other
+      InFlight& load = pool_[entry.in_flight];
+      if (spec_.l1.misses_in_order && !load.has_turn &&
+          load.instruction->fixed.operation == Operation::Load) {
+        load.has_turn = true;
+        missed_.push_back(entry.in_flight);
+      }
+      load.further_lines = 0;  // data that come from the L2 arrive one after the other
     }
   }
   return changed;

@@ -144,6 +144,7 @@ class alignas(64) LoadStoreUnit {
   void finish_transaction(uint32_t in_flight, uint32_t lanes, Cycle now);
   void arrived(uint32_t in_flight, Cycle now);
   void complete(uint32_t in_flight);
+  void write_registers(uint32_t in_flight);
   AccessKind kind_of(const InFlight& instruction) const;
   bool bypasses(const InFlight& instruction) const;
 
@@ -160,6 +161,7 @@ class alignas(64) LoadStoreUnit {
   uint32_t result_turn_ = 0;
   RingQueue<uint32_t> bulk_copies_;  // in flight and not sent; none if other accesses wait for them
   RingQueue<Delayed> shared_pipe_;
+  RingQueue<uint32_t> missed_;  // loads, in the order of their first misses, if they complete in it
   RingQueue<Delayed> leaving_;  // loads of which all data are there, on their way out of the L1
   // At most as many of each as the SM's port is sectors wide.
   RingQueue<Done> bypassed_;  // replies that bypassed the L1, oldest first

@@ -187,7 +187,7 @@ uint32_t SmWith<Core>::put_in_flight(uint32_t w, const DecodedInstruction& d, co
   instruction.space = d.fixed.space;
   instruction.passes = 0;
   instruction.outstanding = 0;
-  instruction.counts_as_store = false;
+  instruction.counts_as_store = instruction.has_turn = instruction.data_there = false;
   instruction.transactions.clear();
   addresses_.start(instruction, record);
   return index;

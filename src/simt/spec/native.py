@@ -219,6 +219,7 @@ class NativeL1(TypedDict):
     bypass_latency: int
     flush_at_kernel_end: bool
     invalidate_at_membar: bool
+    misses_in_order: bool
     perfect: bool
 
 

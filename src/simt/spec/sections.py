@@ -368,6 +368,8 @@ class L1(Section):
     """The L1 is invalidated at the end of each kernel."""
     invalidate_at_membar: Flag
     """A memory barrier of GPU scope invalidates the L1."""
+    misses_in_order: Flag = False
+    """Loads that miss write their registers in the order of their first misses; hits do not wait."""
     perfect: Flag = False
     """Every load and asynchronous copy hits, but for bulk copies: what memory behind the L1 costs."""
 
